@@ -1,0 +1,51 @@
+"""What the rest of fimble may ask of an engine, whichever it is.
+
+Implementations: ``engine.client`` (HTTP: the user's own engine, or another
+OpenAI-compatible server) and the scripted one in the tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from fimble.engine.protocol import CompletionChunk, CompletionRequest
+
+__all__ = ["Engine", "ModelInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """The model that an engine has loaded.
+
+    ``window`` is the largest prompt plus answer, in tokens. ``fim`` says whether the model
+    knows the fill-in-the-middle control tokens; ``continuation`` whether a prompt that
+    shares its beginning with an earlier one costs only the rest (probed at load).
+    """
+
+    name: str
+    window: int
+    provider: str
+    fim: bool
+    continuation: bool
+
+
+class Engine(ABC):
+    """A place that continues prompts. All methods may raise ``EngineError``."""
+
+    @abstractmethod
+    async def model_info(self) -> ModelInfo:
+        """The model that answers; loads it (and starts the engine) where need be."""
+
+    @abstractmethod
+    def complete(self, request: CompletionRequest) -> AsyncIterator[CompletionChunk]:
+        """Streams the answer. Closing the iterator cancels the work at the engine."""
+
+    @abstractmethod
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """The number of tokens of each text, taken as text (no control tokens)."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Ends connections; work under way is cancelled. The engine itself lives on."""

@@ -1,0 +1,166 @@
+"""What travels between the engine and its clients: the OpenAI protocol, and what we add.
+
+Plain data, shared by both sides. Additions are fields that other servers ignore:
+``prompt`` may be a list of segments, ``priority`` and ``document`` steer the scheduler,
+and ``usage`` says how many prompt tokens were reused and how many were computed.
+
+A segment is either text or a control token by name. Text never becomes a control token,
+whatever it spells. Knows nothing of HTTP, models or editors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = [
+    "CONTROL_TOKENS",
+    "PROTOCOL_VERSION",
+    "CompletionChunk",
+    "CompletionRequest",
+    "Control",
+    "FinishReason",
+    "Priority",
+    "Prompt",
+    "Segment",
+    "Text",
+    "Timings",
+    "Usage",
+    "prompt_from_json",
+    "prompt_to_json",
+]
+
+#: Changes when a client and an engine of different releases would misunderstand each other.
+PROTOCOL_VERSION = 1
+
+#: Control tokens by the names that segments use, with their spelling in Qwen2.5's vocabulary.
+CONTROL_TOKENS = {
+    "fim_prefix": "<|fim_prefix|>",
+    "fim_middle": "<|fim_middle|>",
+    "fim_suffix": "<|fim_suffix|>",
+    "fim_pad": "<|fim_pad|>",
+    "repo_name": "<|repo_name|>",
+    "file_sep": "<|file_sep|>",
+    "endoftext": "<|endoftext|>",
+    "im_start": "<|im_start|>",
+    "im_end": "<|im_end|>",
+}
+
+Priority = Literal["completion", "warmup", "chat"]
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text of the user's, tokenized as text whatever it spells."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One control token, a key of ``CONTROL_TOKENS``."""
+
+    name: str
+
+
+Segment = Text | Control
+#: Token ids, a string (tokenized as text), or segments.
+Prompt = str | Sequence[int] | Sequence[Segment]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """One request to continue a prompt. Counts are tokens.
+
+    ``stop`` strings are not part of the answer. ``document`` names what the request is
+    for: a newer completion of the same document replaces an older one.
+    """
+
+    prompt: Prompt
+    max_tokens: int = 64
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    n: int = 1
+    priority: Priority = "completion"
+    document: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens. ``prompt_tokens == reused_tokens + computed_tokens``."""
+
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    computed_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Milliseconds spent waiting for a turn, on the prompt, and on the answer."""
+
+    queued_ms: float = 0.0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionChunk:
+    """A piece of an answer as it comes; the last one has ``finish_reason`` and ``usage``.
+
+    ``index`` tells the candidates of one request (``n``) apart.
+    """
+
+    text: str
+    index: int = 0
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+    timings: Timings | None = None
+    model: str = ""
+    provider: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def prompt_to_json(prompt: Prompt) -> str | list[int] | list[dict[str, str]]:
+    """The form of a prompt in a request body."""
+    if isinstance(prompt, str):
+        return prompt
+    parts: list[Any] = []
+    for part in prompt:
+        if isinstance(part, Text):
+            parts.append({"text": part.text})
+        elif isinstance(part, Control):
+            parts.append({"control": part.name})
+        else:
+            parts.append(part)
+    return parts
+
+
+def prompt_from_json(value: Any) -> Prompt:
+    """The prompt in a request body. Raises ValueError that says what is wrong with it."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        raise ValueError("prompt must be a string, a list of token ids or a list of segments")
+    if all(isinstance(part, int) and not isinstance(part, bool) for part in value):
+        return tuple(value)
+    return tuple(_segment_from_json(part) for part in value)
+
+
+def _segment_from_json(part: Any) -> Segment:
+    if isinstance(part, dict) and len(part) == 1:
+        if isinstance(part.get("text"), str):
+            return Text(part["text"])
+        if part.get("control") in CONTROL_TOKENS:
+            return Control(part["control"])
+    names = ", ".join(CONTROL_TOKENS)
+    raise ValueError(
+        'each segment of a prompt is {"text": "…"} or {"control": NAME}, '
+        f"where NAME is one of {names}"
+    )

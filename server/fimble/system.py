@@ -1,0 +1,289 @@
+"""What differs between Windows, Linux and macOS, in one place.
+
+Folders, file rights, atomic replacement, locks, detached processes, signals, consoles and
+file URIs. Everything else in the package calls this module and has no branch on the
+platform. Every branch here takes the platform as a value, so that tests reach each one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import IO, Any
+from urllib.parse import quote, unquote, urlsplit
+
+import filelock
+import platformdirs
+import psutil
+
+from fimble.errors import FimbleError
+
+__all__ = [
+    "config_dir",
+    "exclusive_lock",
+    "free_disk_bytes",
+    "home",
+    "is_alive",
+    "logs_dir",
+    "make_private_dir",
+    "models_dir",
+    "path_from_uri",
+    "process_started_at",
+    "replace_path",
+    "runtime_dir",
+    "spawn_detached",
+    "stop_process",
+    "uri_from_path",
+    "use_utf8_console",
+    "write_private",
+]
+
+# --- folders ---------------------------------------------------------------------------
+
+
+def home(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder with all of fimble's state: ``FIMBLE_HOME``, or the user's data folder."""
+    chosen = environ.get("FIMBLE_HOME", "").strip()
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return Path(platformdirs.user_data_dir("fimble", appauthor=False))
+
+
+def models_dir() -> Path:
+    """Installed packages, one folder each."""
+    return home() / "models"
+
+
+def logs_dir() -> Path:
+    """Log files of the engine and the language server."""
+    return home() / "logs"
+
+
+def config_dir() -> Path:
+    """The user's own settings and templates."""
+    return home() / "config"
+
+
+def runtime_dir() -> Path:
+    """The engine's address, secret, lock and private working folder."""
+    return home() / "run"
+
+
+# --- file rights and atomic replacement --------------------------------------------------
+
+
+def make_private_dir(path: Path) -> Path:
+    """Creates ``path`` readable by its owner only, and returns it.
+
+    On Windows a folder below the user's profile already has that right; its ACL is left.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if sys.platform != "win32" and stat.S_IMODE(path.stat().st_mode) != 0o700:
+            path.chmod(0o700)
+    except OSError as error:
+        raise FimbleError(
+            f"The folder {path} cannot be made: {error.strerror}.",
+            next_step="Set FIMBLE_HOME to a folder that you can write to.",
+        ) from error
+    return path
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Writes ``data`` to ``path`` in one step, readable by its owner only.
+
+    The content is never visible under that name in part, nor with wider rights.
+    """
+    make_private_dir(path.parent)
+    # mkstemp makes the file with mode 0600, before there is anything in it.
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        replace_path(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def replace_path(source: Path, target: Path, *, attempts: int = 20) -> None:
+    """Renames ``source`` over ``target`` (a file, or a folder that does not exist yet).
+
+    Virus scanners and indexers on Windows hold new files open for a moment, which makes
+    a rename fail with a sharing violation; it is tried again for about two seconds.
+    """
+    for attempt in range(attempts):
+        try:
+            source.replace(target)
+            return
+        except PermissionError:
+            if attempt == attempts - 1:
+                raise
+            time.sleep(0.1)
+
+
+def free_disk_bytes(path: Path) -> int:
+    """Free bytes on the file system that holds ``path`` or its nearest existing parent."""
+    existing = path.absolute()
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    return shutil.disk_usage(existing).free
+
+
+@contextlib.contextmanager
+def exclusive_lock(path: Path, *, timeout: float) -> Iterator[None]:
+    """Holds a lock file between processes; it is free again when its holder dies.
+
+    Raises TimeoutError after ``timeout`` seconds.
+    """
+    make_private_dir(path.parent)
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(timeout=timeout)
+    except filelock.Timeout as error:
+        raise TimeoutError(f"{path} is held by another process") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+# --- processes ---------------------------------------------------------------------------
+
+
+def spawn_detached(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    log: IO[bytes],
+    environ: Mapping[str, str],
+    platform: str = sys.platform,
+) -> subprocess.Popen[bytes]:
+    """Starts a process that outlives this one, its window and its terminal.
+
+    Its output goes to ``log``; it inherits no other handle.
+    """
+    options: dict[str, Any] = detached_options(platform)
+    return subprocess.Popen(
+        list(command),
+        cwd=cwd,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        close_fds=True,
+        **options,
+    )
+
+
+def detached_options(platform: str) -> dict[str, Any]:
+    """The Popen options that cut a child loose from its parent on ``platform``."""
+    if platform == "win32":
+        # The values of subprocess.CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW and
+        # CREATE_BREAKAWAY_FROM_JOB: those names exist on Windows only. Editors put their
+        # children in a job object that kills them with the window; break away from it.
+        return {"creationflags": 0x00000200 | 0x08000000 | 0x01000000}
+    return {"start_new_session": True}
+
+
+def is_alive(pid: int, started_at: float | None = None) -> bool:
+    """Whether process ``pid`` runs, and is the one that started at ``started_at``.
+
+    Ids are used again: without the start time (seconds since the epoch) a stranger passes
+    for a process of ours.
+    """
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return started_at is None or abs(process.create_time() - started_at) < 2.0
+    except psutil.Error:
+        return False
+
+
+def process_started_at(pid: int) -> float:
+    """When ``pid`` started, in seconds since the epoch; 0.0 if there is no such process."""
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return 0.0
+
+
+def stop_process(pid: int, *, patience: float = 5.0) -> None:
+    """Asks ``pid`` to end, and ends it after ``patience`` seconds if it has not."""
+    try:
+        process = psutil.Process(pid)
+        process.terminate()
+        process.wait(timeout=patience)
+    except psutil.TimeoutExpired:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+            process.wait(timeout=patience)
+    except psutil.Error:
+        return
+
+
+# --- console -----------------------------------------------------------------------------
+
+
+def use_utf8_console() -> None:
+    """Makes the standard streams take any character, whatever the console's code page.
+
+    A Windows console or a pipe with a legacy code page would fail on the first ``✓``.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="replace")
+    if sys.platform == "win32":
+        ctypes.windll.kernel32.SetConsoleOutputCP(65001)
+
+
+# --- file URIs ---------------------------------------------------------------------------
+
+_DRIVE = re.compile(r"^/([A-Za-z])(?::|%3A|%3a)(?=/|$)")
+
+
+def path_from_uri(uri: str, platform: str = sys.platform) -> PurePath | None:
+    """The file that a ``file:`` URI names; None for any other scheme (``untitled:``, …).
+
+    Percent escapes are decoded once; drive letters come out in upper case, since editors
+    differ in how they write them and the same file must have one name.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    path = unquote(parts.path)
+    if platform != "win32":
+        return PurePosixPath(path)
+    if parts.netloc and parts.netloc != "localhost":
+        return PureWindowsPath(f"//{parts.netloc}{path}")
+    drive = _DRIVE.match(path)
+    if drive:
+        return PureWindowsPath(f"{drive[1].upper()}:{path[drive.end() :] or '/'}")
+    return PureWindowsPath(path)
+
+
+def uri_from_path(path: PurePath) -> str:
+    """The ``file:`` URI of an absolute path, spelled as VS Code spells it."""
+    if isinstance(path, PureWindowsPath):
+        text = path.as_posix()
+        if text.startswith("//"):
+            host, _, rest = text[2:].partition("/")
+            return f"file://{host}/{quote(rest)}"
+        drive, _, rest = text.partition(":")
+        return f"file:///{drive.lower()}%3A{quote(rest)}"
+    return f"file://{quote(str(path))}"
