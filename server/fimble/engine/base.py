@@ -7,7 +7,7 @@ OpenAI-compatible server) and the scripted one in the tests.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
@@ -21,7 +21,8 @@ class ModelInfo:
 
     ``window`` is the largest prompt plus answer, in tokens. ``fim`` says whether the model
     knows the fill-in-the-middle control tokens; ``continuation`` whether a prompt that
-    shares its beginning with an earlier one costs only the rest (probed at load).
+    shares its beginning with an earlier one costs only the rest (probed at load). The
+    speeds, in tokens per second, were measured when it was loaded; 0.0 where nobody has.
     """
 
     name: str
@@ -29,6 +30,8 @@ class ModelInfo:
     provider: str
     fim: bool
     continuation: bool
+    prefill_tokens_per_s: float = 0.0
+    decode_tokens_per_s: float = 0.0
 
 
 class Engine(ABC):
@@ -39,8 +42,8 @@ class Engine(ABC):
         """The model that answers; loads it (and starts the engine) where need be."""
 
     @abstractmethod
-    def complete(self, request: CompletionRequest) -> AsyncIterator[CompletionChunk]:
-        """Streams the answer. Closing the iterator cancels the work at the engine."""
+    def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionChunk, None]:
+        """Streams the answer. ``aclose()`` of the generator cancels the work at the engine."""
 
     @abstractmethod
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
