@@ -174,9 +174,22 @@ def spawn_detached(
 ) -> subprocess.Popen[bytes]:
     """Starts a process that outlives this one, its window and its terminal.
 
-    Its output goes to ``log``; it inherits no other handle.
+    Its output goes to ``log``; it inherits no other handle. Raises OSError if it can't start.
     """
-    options: dict[str, Any] = detached_options(platform)
+    *ways, last = detached_options(platform)
+    for way in ways:
+        with contextlib.suppress(PermissionError):
+            return _spawn(command, cwd, log, environ, way)
+    return _spawn(command, cwd, log, environ, last)
+
+
+def _spawn(
+    command: Sequence[str],
+    cwd: Path,
+    log: IO[bytes],
+    environ: Mapping[str, str],
+    options: Mapping[str, Any],
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         list(command),
         cwd=cwd,
@@ -189,14 +202,15 @@ def spawn_detached(
     )
 
 
-def detached_options(platform: str) -> dict[str, Any]:
-    """The Popen options that cut a child loose from its parent on ``platform``."""
+def detached_options(platform: str) -> list[dict[str, Any]]:
+    """The Popen options that cut a child loose from its parent, in the order to try them."""
     if platform == "win32":
-        # The values of subprocess.CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW and
-        # CREATE_BREAKAWAY_FROM_JOB: those names exist on Windows only. Editors put their
-        # children in a job object that kills them with the window; break away from it.
-        return {"creationflags": 0x00000200 | 0x08000000 | 0x01000000}
-    return {"start_new_session": True}
+        # subprocess.CREATE_NEW_PROCESS_GROUP and CREATE_NO_WINDOW by value: the names exist
+        # on Windows only. Editors put their children in a job object that kills them with
+        # the window; CREATE_BREAKAWAY_FROM_JOB leaves it, where the job allows that.
+        flags = 0x00000200 | 0x08000000
+        return [{"creationflags": flags | 0x01000000}, {"creationflags": flags}]
+    return [{"start_new_session": True}]
 
 
 def is_alive(pid: int, started_at: float | None = None) -> bool:

@@ -1,0 +1,220 @@
+"""Each branch of the one module that knows operating systems."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fimble import system
+from fimble.errors import FimbleError
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX's")
+
+
+def test_fimble_home_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FIMBLE_HOME", str(tmp_path / "elsewhere"))
+    folders = (
+        system.models_dir(),
+        system.logs_dir(),
+        system.config_dir(),
+        system.runtime_dir(),
+    )
+    assert all(folder.parent == tmp_path / "elsewhere" for folder in folders)
+    assert len(set(folders)) == 4
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_blank_fimble_home_counts_as_unset(blank: str) -> None:
+    assert system.home({"FIMBLE_HOME": blank}) == system.home({})
+
+
+def test_relative_fimble_home_does_not_move_with_the_working_directory(tmp_path: Path) -> None:
+    assert system.home({"FIMBLE_HOME": "state"}).is_absolute()
+
+
+# source, platform, path; the URIs are those that real editors send
+URIS = [
+    ("file:///home/u/a%20b.py", "linux", PurePosixPath("/home/u/a b.py")),
+    ("file:///home/u/%E6%BC%A2.py", "linux", PurePosixPath("/home/u/漢.py")),
+    ("file:///home/u/100%25.py", "linux", PurePosixPath("/home/u/100%.py")),
+    ("file:///c%3A/Users/u/a.py", "win32", PureWindowsPath("C:/Users/u/a.py")),
+    ("file:///C:/Users/u/a%20b.py", "win32", PureWindowsPath("C:/Users/u/a b.py")),
+    ("file:///c:/", "win32", PureWindowsPath("C:/")),
+    ("file:///c:", "win32", PureWindowsPath("C:/")),
+    ("file://server/share/a.py", "win32", PureWindowsPath("//server/share/a.py")),
+    ("file://localhost/c:/a.py", "win32", PureWindowsPath("C:/a.py")),
+    ("untitled:Untitled-1", "linux", None),
+    ("vscode-notebook-cell:/a.ipynb#W0", "linux", None),
+]
+
+
+@pytest.mark.parametrize(("uri", "platform", "path"), URIS)
+def test_uri_to_path(uri: str, platform: str, path: object) -> None:
+    assert system.path_from_uri(uri, platform) == path
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        (PurePosixPath("/home/u/a b%.py"), "file:///home/u/a%20b%25.py"),
+        (PureWindowsPath("C:/Users/u/a b.py"), "file:///c%3A/Users/u/a%20b.py"),
+        (PureWindowsPath("//server/share/a.py"), "file://server/share/a.py"),
+    ],
+)
+def test_path_to_uri(path: PurePosixPath, uri: str) -> None:
+    assert system.uri_from_path(path) == uri
+
+
+path_names = st.text(
+    st.characters(exclude_characters='/\\:*?"<>|\0', exclude_categories=["Cs", "Cc"]), min_size=1
+).filter(lambda name: name not in (".", "..") and name.strip(". ") == name)
+
+
+@given(st.lists(path_names, min_size=1, max_size=4))
+def test_paths_survive_a_round_trip(names: list[str]) -> None:
+    posix = PurePosixPath("/", *names)
+    windows = PureWindowsPath("D:/", *names)
+    assert system.path_from_uri(system.uri_from_path(posix), "linux") == posix
+    assert system.path_from_uri(system.uri_from_path(windows), "win32") == windows
+
+
+@posix_only
+def test_private_files_are_never_readable_by_others(tmp_path: Path) -> None:
+    secret = tmp_path / "run" / "engine.json"
+    system.write_private(secret, b"token")
+    system.write_private(secret, b"another")
+    assert secret.read_bytes() == b"another"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
+    assert [file.name for file in secret.parent.iterdir()] == ["engine.json"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(FimbleError, match="file") as caught:
+        system.make_private_dir(tmp_path / "file" / "below")
+    assert "FIMBLE_HOME" in caught.value.next_step
+
+
+def test_replace_waits_for_a_scanner_to_let_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "new").write_bytes(b"new")
+    real, refusals = Path.replace, [PermissionError(13, "sharing violation")] * 2
+
+    def flaky(self: Path, target: Path) -> Path:
+        if refusals:
+            raise refusals.pop()
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", flaky)
+    system.replace_path(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old").read_bytes() == b"new"
+
+
+def test_replace_gives_up_with_the_system_s_own_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(self: Path, target: Path) -> Path:
+        raise PermissionError(13, "sharing violation")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(PermissionError):
+        system.replace_path(tmp_path / "new", tmp_path / "old", attempts=1)
+
+
+def test_free_disk_of_a_folder_not_made_yet(tmp_path: Path) -> None:
+    assert system.free_disk_bytes(tmp_path / "a" / "b") > 0
+
+
+def test_lock_excludes_and_is_free_after_a_crash(tmp_path: Path) -> None:
+    lock = tmp_path / "engine.lock"
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time; from pathlib import Path; from fimble import system\n"
+            "with system.exclusive_lock(Path(sys.argv[1]), timeout=5):\n"
+            "    print('held', flush=True); time.sleep(60)",
+            str(lock),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline().strip() == b"held"
+    with pytest.raises(TimeoutError), system.exclusive_lock(lock, timeout=0.1):
+        pass
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    with system.exclusive_lock(lock, timeout=5):
+        pass
+
+
+def test_detached_children_break_away_on_windows_where_they_may() -> None:
+    first, then = (way["creationflags"] for way in system.detached_options("win32"))
+    assert first & 0x01000000, "not in the editor's job object"
+    assert then == first & ~0x01000000
+    assert then & 0x08000000, "no console window"
+    assert system.detached_options("linux") == [{"start_new_session": True}]
+    assert system.detached_options("darwin") == [{"start_new_session": True}]
+
+
+def test_a_job_that_forbids_breaking_away_still_gets_its_engine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried: list[int] = []
+
+    def popen(command: object, *, creationflags: int, **rest: object) -> str:
+        tried.append(creationflags)
+        if creationflags & 0x01000000:
+            raise PermissionError(5, "Access is denied")
+        return "child"
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with (tmp_path / "log").open("wb") as log:
+        child = system.spawn_detached(["x"], cwd=tmp_path, log=log, environ={}, platform="win32")
+    assert (child, len(tried)) == ("child", 2)
+
+
+def test_detached_child_runs_and_is_stopped(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        child = system.spawn_detached(
+            [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"],
+            cwd=tmp_path,
+            log=log,
+            environ=os.environ,
+        )
+    started = system.process_started_at(child.pid)
+    while b"up" not in (tmp_path / "log").read_bytes():
+        time.sleep(0.02)
+    assert system.is_alive(child.pid, started)
+    assert not system.is_alive(child.pid, started - 1000), "another process with a reused id"
+    reaper = threading.Thread(target=child.wait)
+    reaper.start()
+    system.stop_process(child.pid)
+    reaper.join()
+    assert not system.is_alive(child.pid)
+    assert system.process_started_at(child.pid) == 0.0
+    system.stop_process(child.pid)
+
+
+@pytest.mark.parametrize("code_page", ["cp1252", "ascii"])
+def test_console_with_a_legacy_code_page_takes_any_character(code_page: str) -> None:
+    script = "from fimble import system; system.use_utf8_console(); print('✓ 漢 😀')"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONIOENCODING": code_page},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode("utf-8").strip() == "✓ 漢 😀"
