@@ -103,7 +103,7 @@ def imports_of(file: Path) -> Iterator[str]:
                 is_layer = f"{node.module}.{alias.name}" in ALLOWED
                 yield f"{node.module}.{alias.name}" if is_layer else node.module
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            yield from (a.value for a in node.args if isinstance(a, ast.Constant))
+            yield from (str(a.value) for a in node.args if isinstance(a, ast.Constant))
 
 
 def test_imports_go_down_only() -> None:
