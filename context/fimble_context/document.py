@@ -1,0 +1,131 @@
+"""A text that is edited: its line index and its positions, kept up to date edit by edit.
+
+Knows nothing of files on disk, of editors or of protocols. Offsets are code points unless
+a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fimble_context.positions import Encoding, LineIndex, Position, units_before, units_to_chars
+
+__all__ = ["Document", "Edit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the code points ``start`` to ``end`` (exclusive) by ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Document:
+    """A text with a line index that follows its edits.
+
+    ``path`` is what sections of a prompt name; ``language`` is the id the editor gave, or
+    None; ``version`` is the caller's, kept but not interpreted.
+    """
+
+    def __init__(
+        self, text: str, *, path: str = "", language: str | None = None, version: int = 0
+    ) -> None:
+        self.version = version
+        self._text = text
+        self._path = path
+        self._language = language
+        self._lines = LineIndex(text)
+        self._newline: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The whole text as it stands, line ends and byte order mark included."""
+        return self._text
+
+    @property
+    def path(self) -> str:
+        """The path that sections name; empty where there is none."""
+        return self._path
+
+    @property
+    def language(self) -> str | None:
+        """The language id given for this document, if any."""
+        return self._language
+
+    @property
+    def newline(self) -> str:
+        """The line end used most in the text; ``\\n`` where there is none."""
+        if self._newline is None:
+            self._newline = _dominant_line_end(self._text)
+        return self._newline
+
+    @property
+    def line_count(self) -> int:
+        """The number of lines, at least 1; a final line end starts an empty last line."""
+        return self._lines.line_count
+
+    def apply(self, edit: Edit) -> None:
+        """Make one edit. Offsets outside the text are clamped to it."""
+        start = min(max(edit.start, 0), len(self._text))
+        end = min(max(edit.end, start), len(self._text))
+        removed = self._text[start:end]
+        self._text = self._text[:start] + edit.text + self._text[end:]
+        if self._lines.replace(self._text, start, removed, edit.text):
+            self._newline = None
+
+    def offset_at(self, line: int, column: int, encoding: Encoding = "utf-16") -> int:
+        """The offset of a position.
+
+        Clamps: past a line's end to before its terminator, past the text's end to its end,
+        negative values to 0, the middle of a character to its start.
+        """
+        if line < 0:
+            return 0
+        if line >= self.line_count:
+            return len(self._text)
+        start = self.line_start(line)
+        if column <= 0:
+            return start
+        end = self.line_end(line)
+        text = self._text[start : min(end, start + column)]
+        return start + units_to_chars(text, column, encoding)
+
+    def position_at(self, offset: int, encoding: Encoding = "utf-16") -> Position:
+        """The position of an offset; inside or after a terminator it is the line's end."""
+        offset = min(max(offset, 0), len(self._text))
+        line = self._lines.line_of(offset)
+        start = self.line_start(line)
+        offset = min(offset, self.line_end(line))
+        return Position(line, units_before(self._text[start:offset], encoding))
+
+    def line_of(self, offset: int) -> int:
+        """The line that contains ``offset`` (clamped); a terminator belongs to its line."""
+        return self._lines.line_of(min(max(offset, 0), len(self._text)))
+
+    def line_start(self, line: int) -> int:
+        """The offset at which a line starts; lines outside the text are clamped."""
+        if line <= 0:
+            return 0
+        return len(self._text) if line >= self.line_count else self._lines.start(line)
+
+    def line_end(self, line: int) -> int:
+        """The offset just before a line's terminator; lines outside the text are clamped."""
+        line = max(line, 0)
+        if line + 1 >= self.line_count:
+            return len(self._text)
+        end = self._lines.start(line + 1)
+        return end - (2 if self._text.endswith("\r\n", end - 2, end) else 1)
+
+    def line_text(self, line: int) -> str:
+        """A line without its terminator; empty for a line outside the text."""
+        if not 0 <= line < self.line_count:
+            return ""
+        return self._text[self.line_start(line) : self.line_end(line)]
+
+
+def _dominant_line_end(text: str) -> str:
+    crlf = text.count("\r\n")
+    counts = {"\n": text.count("\n") - crlf, "\r\n": crlf, "\r": text.count("\r") - crlf}
+    return max(counts, key=lambda end: counts[end])
