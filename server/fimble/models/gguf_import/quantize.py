@@ -1,0 +1,180 @@
+"""Float matrices to the package's formats, and back.
+
+Numbers in, packed arrays out: nothing here knows of models, files or GGUF. Every function
+treats rows independently, so callers may work in pieces of any size with the same result.
+
+The 4-bit search is in the spirit of llama.cpp's k-quants (ggml-quants.c): for each block,
+try several widths of the grid and keep the one whose weighted squared error, with the best
+scale for the rounded values, is smallest. Theirs stores a real-valued minimum; MatMulNBits
+has an integral zero point, so the search is over grids that have one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fimble.models.gguf_import.formats import BLOCK, Format, PackedRows
+
+__all__ = ["pack_q4", "pack_rows", "quantize_q4", "quantize_q8", "unpack_rows"]
+
+F32 = npt.NDArray[np.float32]
+U8 = npt.NDArray[np.uint8]
+
+_LEVELS = 15  # 4 bits: 0 to 15
+_GRID_STEPS = np.arange(-1.0, 1.55, 0.25, dtype=np.float32)
+"""Grids tried: the block's range is spread over 15 + step levels."""
+_PIECE = 1024
+"""Blocks worked on at a time: the temporaries then stay in a core's second-level cache."""
+
+
+def pack_rows(rows: F32, format: Format) -> PackedRows:
+    """Float32 [n, columns] in a format; columns must be a multiple of BLOCK if quantised."""
+    if format == "q4":
+        return quantize_q4(rows)
+    if format == "q8":
+        return quantize_q8(rows)
+    if format == "f16":
+        with np.errstate(over="ignore"):
+            half = rows.astype(np.float16)
+        return PackedRows((half,))
+    return PackedRows((np.ascontiguousarray(rows, dtype=np.float32),))
+
+
+def unpack_rows(packed: PackedRows, format: Format) -> F32:
+    """What the graph computes with: float32 [n, columns]. The inverse of packing."""
+    if format in ("f16", "f32"):
+        return np.asarray(packed.arrays[0], dtype=np.float32)
+    scales = np.asarray(packed.arrays[1], dtype=np.float32)
+    rows, blocks = scales.shape
+    if format == "q8":
+        values = packed.arrays[0].reshape(rows, blocks, BLOCK).astype(np.float32) - 128
+    else:
+        nibbles = packed.arrays[0].astype(np.uint8).reshape(rows, blocks, BLOCK // 2)
+        values = np.empty((rows, blocks, BLOCK), dtype=np.float32)
+        values[..., 0::2] = nibbles & 0xF
+        values[..., 1::2] = nibbles >> 4
+        pairs = packed.arrays[2].astype(np.uint8).reshape(rows, -1)
+        zeros = np.stack([pairs & 0xF, pairs >> 4], axis=-1).reshape(rows, -1)[:, :blocks]
+        values -= zeros[..., None]
+    return (values * scales[..., None]).reshape(rows, blocks * BLOCK)
+
+
+def quantize_q8(rows: F32) -> PackedRows:
+    """8 bits around 128, one scale per block, so that the largest weight is exact."""
+    n, columns = rows.shape
+    blocks = rows.reshape(n, columns // BLOCK, BLOCK)
+    scales = np.abs(blocks).max(axis=-1) / np.float32(127)
+    inverse = _reciprocal(scales)
+    values = np.rint(blocks * inverse[..., None]) + 128
+    return PackedRows((np.clip(values, 0, 255).astype(np.uint8), scales))
+
+
+def pack_q4(values: U8, scales: F32, zeros: U8) -> PackedRows:
+    """Ready values (0 to 15) as nibbles, the even element of each pair in the lower half.
+
+    Args:
+        values: [rows, blocks, BLOCK].
+        scales: [rows, blocks].
+        zeros: [rows, blocks], each 0 to 15.
+    """
+    nibbles = values[..., 0::2] | (values[..., 1::2] << 4)
+    if zeros.shape[1] % 2:
+        zeros = np.pad(zeros, ((0, 0), (0, 1)))
+    return PackedRows((nibbles, scales, zeros[:, 0::2] | (zeros[:, 1::2] << 4)))
+
+
+def quantize_q4(rows: F32) -> PackedRows:
+    """4 bits with a zero point and a scale per block, found by a weighted search."""
+    n, columns = rows.shape
+    count = n * columns // BLOCK
+    blocks = rows.reshape(count, BLOCK)
+    values = np.empty((count, BLOCK), dtype=np.uint8)
+    scales = np.empty(count, dtype=np.float32)
+    zeros = np.empty(count, dtype=np.uint8)
+    for start in range(0, count, _PIECE):
+        piece = slice(start, min(start + _PIECE, count))
+        # One block a column: then sums over a block run along whole rows of the array.
+        found, scale, zero = _search(np.ascontiguousarray(blocks[piece].T))
+        values[piece] = found.T
+        scales[piece] = scale
+        zeros[piece] = zero
+    per_row = columns // BLOCK
+    return pack_q4(
+        values.reshape(n, per_row, BLOCK), scales.reshape(n, per_row), zeros.reshape(n, per_row)
+    )
+
+
+def _search(x: F32) -> tuple[U8, F32, U8]:
+    """The best grid for each column of ``x`` [BLOCK, blocks]: values, scales, zero points."""
+    # A weight's error counts by its own size and by the block's, as in llama.cpp.
+    importance = np.abs(x)
+    importance += np.sqrt(np.mean(np.square(x), axis=0))
+    low = np.minimum(x.min(axis=0), 0)
+    inverse_range = _reciprocal(np.maximum(x.max(axis=0), 0) - low)
+    trial = _Trial(x, importance)
+    best_score = np.full(x.shape[1], -1, dtype=np.float32)
+    best_inverse = np.zeros_like(best_score)
+    best_zero = np.zeros_like(best_score)
+    for step in _GRID_STEPS:
+        inverse = (_LEVELS + step) * inverse_range
+        zero = np.clip(np.rint(-low * inverse), 0, _LEVELS)
+        score = trial.score(inverse, zero)
+        better = score > best_score
+        np.copyto(best_score, score, where=better)
+        np.copyto(best_inverse, inverse, where=better)
+        np.copyto(best_zero, zero, where=better)
+    # Once more with the scale that the winner arrived at; it may round a few values better.
+    trial.score(best_inverse, best_zero)
+    refined = _reciprocal(trial.scales())
+    better = trial.score(refined, best_zero) > best_score
+    np.copyto(best_inverse, refined, where=better)
+    trial.score(best_inverse, best_zero)
+    scales = trial.scales()
+    return (trial.rounded + best_zero).astype(np.uint8), scales, best_zero.astype(np.uint8)
+
+
+class _Trial:
+    """Rounds blocks to a grid and tells how much of their weighted energy it catches.
+
+    With integers u for the weights x and importance w, the scale s that minimises
+    sum(w (x - s u)²) is sum(w x u) / sum(w u²), and what it takes off the error is
+    sum(w x u)² / sum(w u²): the score. Buffers are reused, since allocation would dominate.
+    """
+
+    def __init__(self, x: F32, importance: F32) -> None:
+        self._x = x
+        self._importance = importance
+        self.rounded = np.empty_like(x)
+        self._weighted = np.empty_like(x)
+        self._product = np.empty_like(x)
+        self._along = np.zeros(x.shape[1], dtype=np.float32)
+        self._square = np.zeros_like(self._along)
+
+    def score(self, inverse: F32, zero: F32) -> F32:
+        """The score of each block [blocks] on the grid of step 1 / inverse around zero."""
+        u = self.rounded
+        np.multiply(self._x, inverse, out=u)
+        np.rint(u, out=u)
+        np.maximum(u, -zero, out=u)
+        np.minimum(u, _LEVELS - zero, out=u)
+        np.multiply(self._importance, u, out=self._weighted)
+        np.multiply(self._weighted, self._x, out=self._product)
+        np.add.reduce(self._product, axis=0, out=self._along)
+        np.multiply(self._weighted, u, out=self._product)
+        np.add.reduce(self._product, axis=0, out=self._square)
+        caught: F32 = self._along * self._along * _reciprocal(self._square)
+        return caught
+
+    def scales(self) -> F32:
+        """The best scale of each block for the last grid tried; 0 where all round to 0."""
+        scales: F32 = self._along * _reciprocal(self._square)
+        return scales
+
+
+def _reciprocal(values: F32) -> F32:
+    """1 / values, and 0 where that would be infinite (an empty or all but empty block)."""
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.float32(1) / values
+    finite: F32 = np.where(np.isfinite(inverse), inverse, np.float32(0))
+    return finite
