@@ -1,0 +1,253 @@
+"""The user's own engine as an ``Engine``: started on demand, restarted when it died.
+
+HTTP on loopback with server-sent events. Knows nothing of editors; says what happens to
+the engine through ``on_event``, so that whoever shows it can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+
+from fimble import system
+from fimble.engine.address import EngineAddress, read_address
+from fimble.engine.base import Engine, ModelInfo
+from fimble.engine.launcher import ensure_running
+from fimble.engine.options import EngineOptions
+from fimble.engine.protocol import CompletionChunk, CompletionRequest
+from fimble.engine.wire import (
+    chunks_from_json,
+    completion_body,
+    error_from_json,
+    model_info_from_json,
+)
+from fimble.errors import EngineError, EngineUnavailable, FimbleError, GenerationFailed
+from fimble.progress import Progress, ProgressEvent, ignore_progress
+
+__all__ = ["EngineEvent", "LocalEngine", "model_reference"]
+
+#: The line that ends a complete stream of answers; OpenAI's.
+_END = "data: [DONE]"
+
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEvent:
+    """Something that happened to the engine and that its user may want to see.
+
+    ``starting`` and ``loading`` precede work that takes seconds, ``ready`` ends it;
+    ``died`` comes once for each unexpected end, ``failed`` when start or load failed.
+    """
+
+    kind: Literal["starting", "loading", "ready", "died", "failed"]
+    message: str
+    next_step: str = ""
+
+
+def model_reference(model: str) -> str:
+    """A model as the engine understands it: a name as it is, a path made absolute.
+
+    The engine runs in a folder of its own, where a relative path would mean another file.
+    """
+    if any(mark in model for mark in "/\\") or model.startswith((".", "~")):
+        return str(Path(model).expanduser().absolute())
+    return model
+
+
+def _ignore_event(event: EngineEvent) -> None:
+    """Nobody looks."""
+
+
+class LocalEngine(Engine):
+    """``model`` is the package (name or path); "" leaves it to the engine."""
+
+    def __init__(
+        self,
+        *,
+        model: str = "",
+        options: EngineOptions | None = None,
+        on_event: Callable[[EngineEvent], None] | None = None,
+    ) -> None:
+        self._model = model_reference(model)
+        options = options or EngineOptions()
+        self._options = replace(options, model=model_reference(options.model) or self._model)
+        self._on_event = on_event or _ignore_event
+        self._starting = asyncio.Lock()
+        self._loading = asyncio.Lock()
+        self._address: EngineAddress | None = None
+        self._http: httpx.AsyncClient | None = None
+        self._info: ModelInfo | None = None
+        self._not_before = 0.0
+        self._pause = 0.0
+
+    # --- Engine --------------------------------------------------------------------------
+
+    async def model_info(self) -> ModelInfo:
+        return await self.load()
+
+    async def load(self, progress: Progress = ignore_progress) -> ModelInfo:
+        """The loaded model; starts the engine and loads it first where need be.
+
+        Raises RuntimeMissing, EngineUnavailable, ModelNotFound, PackageError, LoadFailed.
+        """
+        async with self._loading:
+            http = await self._connect(progress)
+            if self._info is not None:
+                return self._info
+            self._on_event(EngineEvent("loading", "The model is being loaded."))
+            progress(ProgressEvent("load model", 0, 1, "steps"))
+            try:
+                data = await self._post(http, "/load", {"model": self._model})
+            except FimbleError as error:
+                if not isinstance(error, EngineUnavailable):
+                    self._on_event(EngineEvent("failed", error.message, error.next_step))
+                raise
+            self._info = model_info_from_json(data)
+            progress(ProgressEvent("load model", 1, 1, "steps"))
+            self._on_event(EngineEvent("ready", f"{self._info.name} is loaded."))
+            return self._info
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        http = await self._connect()
+        data = await self._post(http, "/tokenize", {"model": self._model, "texts": list(texts)})
+        return [int(count) for count in data["counts"]]
+
+    async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionChunk, None]:
+        await self.load()
+        http = await self._connect()
+        model = model_reference(request.model) or self._model
+        body = completion_body(replace(request, model=model), stream=True)
+        complete = False
+        try:
+            async with http.stream("POST", "/v1/completions", json=body) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise error_from_json(response.status_code, _json_or_none(response))
+                async for line in response.aiter_lines():
+                    complete = complete or line == _END
+                    for chunk in _chunks_in(line):
+                        yield chunk
+        except httpx.TransportError as error:
+            raise self._lost(error, "The engine ended while it answered.") from error
+        if not complete:
+            raise GenerationFailed(
+                "The engine's answer broke off before its end.",
+                next_step="Try again; the engine's log says more.",
+            )
+        self._pause = 0.0
+
+    async def aclose(self) -> None:
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    # --- the connection ------------------------------------------------------------------
+
+    async def _connect(self, progress: Progress = ignore_progress) -> httpx.AsyncClient:
+        """A client for a living engine, which is started first where there is none."""
+        async with self._starting:
+            if self._http is not None and self._address is not None:
+                if system.is_alive(self._address.pid, self._address.started_at):
+                    return self._http
+                self._note_death()
+            wait = self._not_before - time.monotonic()
+            if wait > 0:
+                raise EngineUnavailable(
+                    f"The engine ended repeatedly; it is started again in {wait:.0f} s.",
+                    next_step="The engine's log says why it ended.",
+                )
+            return await self._start(progress)
+
+    async def _start(self, progress: Progress) -> httpx.AsyncClient:
+        self._on_event(EngineEvent("starting", "The engine is being started."))
+        try:
+            address = await ensure_running(self._options, progress)
+        except EngineError as error:
+            self._back_off()
+            self._on_event(EngineEvent("failed", error.message, error.next_step))
+            raise
+        await self.aclose()
+        self._info = None
+        self._address = address
+        self._http = httpx.AsyncClient(
+            base_url=address.url,
+            headers={"Authorization": f"Bearer {address.secret}"},
+            # Loopback: no proxy, and no read limit, since a prefill may take minutes and a
+            # dead process closes its connections.
+            trust_env=False,
+            timeout=httpx.Timeout(None, connect=10.0),
+            limits=httpx.Limits(max_connections=None, keepalive_expiry=20.0),
+        )
+        return self._http
+
+    async def _post(self, http: httpx.AsyncClient, path: str, body: dict[str, Any]) -> Any:
+        try:
+            response = await http.post(path, json=body)
+        except httpx.TransportError as error:
+            raise self._lost(error, "The engine ended before it answered.") from error
+        if response.status_code != 200:
+            raise error_from_json(response.status_code, _json_or_none(response))
+        return response.json()
+
+    def _lost(self, error: httpx.TransportError, message: str) -> EngineError:
+        """What a broken connection means: usually that the engine is gone."""
+        address = self._address
+        refused = isinstance(error, httpx.ConnectError)
+        if refused or address is None or not system.is_alive(address.pid, address.started_at):
+            self._note_death()
+            return EngineUnavailable(message, next_step="The next request starts it again.")
+        return GenerationFailed(
+            f"The connection to the engine broke: {type(error).__name__}.",
+            next_step="Try again.",
+        )
+
+    def _note_death(self) -> None:
+        """Says once that the engine is gone, and decides when it may be started again."""
+        if self._address is None:
+            return
+        published = read_address()
+        crashed = published is not None and published.pid == self._address.pid
+        self._address = None
+        self._info = None
+        if not crashed:
+            # An engine that ends on purpose (idle, stopped) takes its runtime file away.
+            return
+        self._back_off()
+        self._on_event(
+            EngineEvent(
+                "died",
+                "The engine ended unexpectedly; the next request starts it again.",
+                "The engine's log says why it ended.",
+            )
+        )
+
+    def _back_off(self) -> None:
+        """The first restart is immediate; each one without an answer in between waits longer."""
+        self._not_before = time.monotonic() + self._pause
+        self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
+
+
+def _json_or_none(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+def _chunks_in(line: str) -> list[CompletionChunk]:
+    """The pieces in one line of a server-sent event stream; raises the error it reports."""
+    if not line.startswith("data: ") or line == _END:
+        return []
+    data = json.loads(line.removeprefix("data: "))
+    if "error" in data:
+        raise error_from_json(500, data)
+    return chunks_from_json(data)

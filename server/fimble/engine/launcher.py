@@ -1,0 +1,166 @@
+"""Finds the user's engine, or starts it: one process for all windows.
+
+Knows nothing of what is asked of the engine afterwards. The start happens under a lock
+between processes; the new process is detached, so it outlives the editor window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+
+from fimble import errors, system
+from fimble.engine.address import (
+    EngineAddress,
+    launch_lock_path,
+    read_address,
+    work_dir,
+)
+from fimble.engine.options import EngineOptions
+from fimble.engine.protocol import PROTOCOL_VERSION
+from fimble.errors import EngineError, EngineUnavailable
+from fimble.progress import Progress, ProgressEvent, ignore_progress
+
+__all__ = ["EngineAddress", "ensure_running", "find_running", "log_path", "start_engine"]
+
+#: The line with which a starting engine says why it ends; the launcher reads it in the log.
+FAILURE_MARK = "fimble engine cannot start: "
+
+START_SECONDS = 60.0
+_LOG_BYTES = 1_000_000
+
+
+def log_path() -> Path:
+    """The engine's log."""
+    return system.logs_dir() / "engine.log"
+
+
+async def ensure_running(
+    options: EngineOptions, progress: Progress = ignore_progress
+) -> EngineAddress:
+    """The running engine, started first where there is none.
+
+    Raises EngineUnavailable or RuntimeMissing when it cannot be started.
+    """
+    return await asyncio.to_thread(start_engine, options, progress)
+
+
+def start_engine(options: EngineOptions, progress: Progress = ignore_progress) -> EngineAddress:
+    """``ensure_running`` for callers without an event loop."""
+    running = find_running()
+    if running is not None and running.protocol == PROTOCOL_VERSION:
+        return running
+    try:
+        with system.exclusive_lock(launch_lock_path(), timeout=START_SECONDS * 2):
+            running = find_running()
+            if running is not None and running.protocol == PROTOCOL_VERSION:
+                return running
+            if running is not None:
+                # Another release's engine, which would misunderstand us.
+                system.stop_process(running.pid)
+            return _start(options, progress)
+    except TimeoutError as error:
+        raise EngineUnavailable(
+            "Another process has been starting the engine for two minutes.",
+            next_step="Run `fimble engine stop`, then try again.",
+        ) from error
+
+
+def find_running() -> EngineAddress | None:
+    """The engine that the runtime file names, if that very process lives and is ours.
+
+    A file left by a crash, a process id that now belongs to a stranger and a port taken
+    over by another server all count as no engine.
+    """
+    address = read_address()
+    if address is None or not system.is_alive(address.pid, address.started_at):
+        return None
+    return address if _probe(address) != "stranger" else None
+
+
+def _probe(address: EngineAddress) -> Literal["ours", "busy", "stranger"]:
+    try:
+        with httpx.Client(trust_env=False, timeout=2.0) as client:
+            response = client.get(
+                f"{address.url}/health", headers={"Authorization": f"Bearer {address.secret}"}
+            )
+    except httpx.TimeoutException:
+        # The runtime holds the interpreter while it opens a model: a live process that
+        # does not answer is at work, not gone.
+        return "busy"
+    except httpx.HTTPError:
+        return "stranger"
+    try:
+        ours = response.status_code == 200 and response.json()["pid"] == address.pid
+    except (ValueError, KeyError, TypeError):
+        ours = False
+    return "ours" if ours else "stranger"
+
+
+def _start(options: EngineOptions, progress: Progress) -> EngineAddress:
+    log = log_path()
+    system.make_private_dir(log.parent)
+    cwd = system.make_private_dir(work_dir())
+    _rotate(log)
+    progress(ProgressEvent("start engine", 0, 1, "steps"))
+    command = [sys.executable, "-m", "fimble.engine", *options.to_arguments()]
+    with log.open("ab") as stream:
+        beginning = stream.tell()
+        process = system.spawn_detached(command, cwd=cwd, log=stream, environ=os.environ)
+    address = _wait_until_it_answers(process, log, beginning)
+    progress(ProgressEvent("start engine", 1, 1, "steps"))
+    return address
+
+
+def _wait_until_it_answers(
+    process: subprocess.Popen[bytes], log: Path, beginning: int
+) -> EngineAddress:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        ended = process.poll() is not None
+        address = read_address()
+        # Not compared with the child's id: a venv's python.exe on Windows is a shim whose
+        # child is the real interpreter. The secret tells ours apart.
+        if address is not None and find_running() is not None:
+            return address
+        if ended:
+            raise _startup_error(log, beginning, process.returncode)
+        time.sleep(0.05)
+    process.kill()
+    raise EngineUnavailable(
+        f"The engine did not answer within {START_SECONDS:.0f} seconds of its start.",
+        next_step=f"Its log is {log}.",
+    )
+
+
+def _startup_error(log: Path, beginning: int, code: int) -> EngineError:
+    """What a process that ended while it started said about it."""
+    with log.open("rb") as stream:
+        stream.seek(beginning)
+        lines = stream.read().decode("utf-8", "replace").splitlines()
+    for line in reversed(lines):
+        if line.startswith(FAILURE_MARK):
+            said: Any = json.loads(line.removeprefix(FAILURE_MARK))
+            kind = getattr(errors, said["type"], EngineUnavailable)
+            if not issubclass(kind, EngineError):
+                kind = EngineUnavailable
+            return kind(said["message"], next_step=said["next_step"])
+    last = next((line for line in reversed(lines) if line.strip()), "no output")
+    return EngineUnavailable(
+        f"The engine ended with code {code} while it started: {last}",
+        next_step=f"Its log is {log}.",
+    )
+
+
+def _rotate(log: Path) -> None:
+    """Keeps one older log; called while no engine of ours writes to it."""
+    if log.exists() and log.stat().st_size > _LOG_BYTES:
+        system.replace_path(log, log.with_suffix(".log.1"))
