@@ -18,6 +18,7 @@ convert.py       the way from a GGUF file to a package
 from __future__ import annotations
 
 from fimble.models.gguf_import.architecture import Architecture, HeadKind, Precision
+from fimble.models.gguf_import.convert import import_gguf
 from fimble.models.gguf_import.package import Provenance, WeightSource, write_package
 from fimble.models.gguf_import.tokenizer import TokenizerSource
 
@@ -28,5 +29,6 @@ __all__ = [
     "Provenance",
     "TokenizerSource",
     "WeightSource",
+    "import_gguf",
     "write_package",
 ]

@@ -21,6 +21,7 @@ __all__ = ["pack_q4", "pack_rows", "quantize_q4", "quantize_q8", "unpack_rows"]
 F32 = npt.NDArray[np.float32]
 U8 = npt.NDArray[np.uint8]
 
+_HALF_MAX = np.float32(65504)
 _LEVELS = 15  # 4 bits: 0 to 15
 _GRID_STEPS = np.arange(-1.0, 1.55, 0.25, dtype=np.float32)
 """Grids tried: the block's range is spread over 15 + step levels."""
@@ -35,9 +36,7 @@ def pack_rows(rows: F32, format: Format) -> PackedRows:
     if format == "q8":
         return quantize_q8(rows)
     if format == "f16":
-        with np.errstate(over="ignore"):
-            half = rows.astype(np.float16)
-        return PackedRows((half,))
+        return PackedRows((np.clip(rows, -_HALF_MAX, _HALF_MAX).astype(np.float16),))
     return PackedRows((np.ascontiguousarray(rows, dtype=np.float32),))
 
 
