@@ -1,0 +1,1 @@
+"""Small real programs that `fimble demo` and the tests complete code in."""
