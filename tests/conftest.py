@@ -1,0 +1,39 @@
+"""Fixtures for all tests: a home of their own, the tiny package and the real model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fimble.models.store import Package
+from tests.support.real_model import home_with_package, real_gguf, real_model_package
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No test ever touches the user's own FIMBLE_HOME."""
+    home = tmp_path_factory.mktemp("fimble-home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIMBLE_HOME", str(home))
+        yield home
+
+
+@pytest.fixture(scope="session")
+def gguf_file() -> Path:
+    """The real GGUF file of the default model."""
+    return real_gguf()
+
+
+@pytest.fixture(scope="session")
+def real_package() -> Path:
+    """The folder of the real default model's package."""
+    return real_model_package().path
+
+
+@pytest.fixture(scope="session")
+def real_home(tmp_path_factory: pytest.TempPathFactory, real_package: Path) -> Path:
+    """A FIMBLE_HOME in which the real default model is installed."""
+    home = tmp_path_factory.mktemp("real-home")
+    return home_with_package(home, Package(real_package.name, real_package))
