@@ -1,4 +1,7 @@
-"""Fixtures for all tests: a home of their own, the tiny package and the real model."""
+"""Fixtures for all tests: a home of their own, and the real model.
+
+The real model's helpers are imported where they are used: most runs need none of them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from fimble.models.store import Package
-from tests.support.real_model import home_with_package, real_gguf, real_model_package
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -23,17 +25,23 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def gguf_file() -> Path:
     """The real GGUF file of the default model."""
+    from tests.support.real_model import real_gguf
+
     return real_gguf()
 
 
 @pytest.fixture(scope="session")
 def real_package() -> Path:
     """The folder of the real default model's package."""
+    from tests.support.real_model import real_model_package
+
     return real_model_package().path
 
 
 @pytest.fixture(scope="session")
 def real_home(tmp_path_factory: pytest.TempPathFactory, real_package: Path) -> Path:
     """A FIMBLE_HOME in which the real default model is installed."""
+    from tests.support.real_model import home_with_package
+
     home = tmp_path_factory.mktemp("real-home")
     return home_with_package(home, Package(real_package.name, real_package))
