@@ -1,0 +1,368 @@
+"""One file of a Hugging Face repository, fetched so that no byte is fetched twice.
+
+huggingface_hub says where the hub is, with which token, and whether we are offline
+(HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, its time-outs). The bytes we fetch ourselves: its own
+download, in the versions of 2026, deletes what it has when it is interrupted.
+
+A host that cannot be reached is HubUnreachable, so that the caller may turn elsewhere; a
+host that refuses is a DownloadError with the reason.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import httpx
+
+from fimble import __version__
+from fimble.errors import DownloadError
+from fimble.models.catalogue import HubFile
+from fimble.progress import Progress, ProgressEvent, ignore_progress
+
+__all__ = ["Hub", "HubUnreachable", "RemoteFile", "fetch"]
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_REPORT_EVERY = 1 << 20  # bytes between two progress events
+
+
+class HubUnreachable(DownloadError):
+    """The hub does not answer, or does not answer as a hub."""
+
+
+class _Dropped(Exception):
+    """The connection ended before the file did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """Where the hub is and how patient we are with it. Times in seconds.
+
+    ``open_timeout`` is for everything up to the first byte: names, connections, redirects.
+    ``attempts`` counts connections in a row that bring nothing new.
+    """
+
+    endpoint: str
+    token: str | None
+    offline: bool = False
+    open_timeout: float = 10.0
+    read_timeout: float = 10.0
+    attempts: int = 5
+    pause: float = 1.0
+
+    @classmethod
+    def from_environment(cls) -> Hub:
+        """As the user has set up huggingface_hub."""
+        from huggingface_hub import constants, get_token
+
+        implicit = not constants.HF_HUB_DISABLE_IMPLICIT_TOKEN
+        return cls(
+            endpoint=constants.ENDPOINT,
+            token=get_token() if implicit else None,
+            offline=constants.HF_HUB_OFFLINE,
+            open_timeout=constants.HF_HUB_ETAG_TIMEOUT,
+            read_timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
+        )
+
+    def url(self, file: HubFile) -> str:
+        """Where the file's bytes are; answers with a redirect to a content server."""
+        from huggingface_hub import hf_hub_url
+
+        return str(hf_hub_url(file.repo, file.file, revision=file.revision, endpoint=self.endpoint))
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """What the hub says of a file: SHA-256 in hex and size in bytes, None where it does not."""
+
+    sha256: str | None
+    size: int | None
+
+
+def fetch(
+    file: HubFile,
+    folder: Path,
+    *,
+    hub: Hub,
+    progress: Progress = ignore_progress,
+    check_space: Callable[[int], None] = lambda size: None,
+) -> tuple[Path, RemoteFile]:
+    """Downloads ``file`` into ``folder``, going on where an interrupted call stopped.
+
+    Returns the path and what the hub says of the file; whether the content is right is for
+    the caller to check. ``check_space`` gets the file's size before its first byte is
+    fetched, and may raise. Raises HubUnreachable or DownloadError.
+    """
+    download = _Download(file, folder, hub, progress, check_space)
+    failures = 0
+    while True:
+        before = download.have
+        try:
+            download.go_on()
+            return download.part, download.remote
+        except _Dropped as error:
+            failures = 0 if download.have > before else failures + 1
+            if not download.receiving or failures >= hub.attempts:
+                raise HubUnreachable(
+                    f"The connection to {hub.endpoint} failed: {error}.",
+                    next_step="Run the same command again: it goes on where it stopped.",
+                ) from error
+            time.sleep(hub.pause * failures)
+
+
+class _Download:
+    """A file on its way: what is there of it, and which file that is a part of."""
+
+    def __init__(
+        self,
+        file: HubFile,
+        folder: Path,
+        hub: Hub,
+        progress: Progress,
+        check_space: Callable[[int], None],
+    ) -> None:
+        self.file, self.hub = file, hub
+        self.progress, self.check_space = progress, check_space
+        self.part = folder / "hub.part"
+        self.state = folder / "hub.json"
+        self.remote = RemoteFile(None, None)
+        self.receiving = False  # whether this call has received anything yet
+        folder.mkdir(parents=True, exist_ok=True)
+        self._load_state()
+
+    @property
+    def have(self) -> int:
+        """Bytes that are there already."""
+        return self.part.stat().st_size if self.part.exists() else 0
+
+    def go_on(self) -> None:
+        """Fetches what is missing over one connection; raises _Dropped if some still is."""
+        if self.remote.size is not None and self.have == self.remote.size:
+            return
+        if self.hub.offline:
+            raise HubUnreachable(
+                "HF_HUB_OFFLINE is set, so Hugging Face is not asked.",
+                next_step="Unset HF_HUB_OFFLINE to download from there.",
+            )
+        for _ in range(2):
+            with _answer(self.hub, self.file, start=self.have) as response:
+                remote = _describe(response, self.hub)
+                self._check_pins(remote)
+                same = self.have == 0 or (remote == self.remote and remote.sha256 is not None)
+                if not same or response.status_code == 200:
+                    # Another file than the one begun, or a server that begins at 0 always.
+                    self._start_over(remote)
+                if _continues(response, self.have):
+                    self._receive(response)
+                    break
+                self._start_over(remote)
+        else:
+            raise HubUnreachable(
+                f"{self.hub.endpoint} does not send {self.file.file} from its beginning.",
+                next_step="Check HF_ENDPOINT, and what proxy is in between.",
+            )
+        if self.remote.size is not None and self.have < self.remote.size:
+            raise _Dropped("it ended early")
+
+    def _receive(self, response: httpx.Response) -> None:
+        done = reported = self.have
+        total = self.remote.size
+        if total is not None:
+            self.check_space(total)
+        self.progress(ProgressEvent("download", done, total, "bytes"))
+        self.receiving = True
+        try:
+            # Unbuffered: what has been received survives whatever ends this process.
+            with self.part.open("ab", buffering=0) as stream:
+                for chunk in response.iter_raw():
+                    stream.write(chunk)
+                    done += len(chunk)
+                    if done - reported >= _REPORT_EVERY or done == total:
+                        reported = done
+                        self.progress(ProgressEvent("download", done, total, "bytes"))
+        except httpx.TransportError as error:
+            raise _Dropped(_reason(error)) from error
+        if total is not None and done > total:
+            self._start_over(self.remote)
+            raise DownloadError(
+                f"{self.file.file} came with {done:,} bytes instead of {total:,}.",
+                next_step="Run the same command again; if it happens again, the hub is at fault.",
+            )
+
+    def _check_pins(self, remote: RemoteFile) -> None:
+        """Refuses a file that is not the pinned one before a byte of it is fetched."""
+        pinned = self.file
+        wrong_sum = pinned.sha256 and remote.sha256 and pinned.sha256 != remote.sha256
+        wrong_size = pinned.size and remote.size and pinned.size != remote.size
+        if wrong_sum or wrong_size:
+            raise DownloadError(
+                f"{pinned.file} of {pinned.repo} is not the file that this version of fimble "
+                "knows: it has changed on the hub, or something in between changed it.",
+                next_step="Update fimble; or, if you trust the file, download it yourself and "
+                "run `fimble model import FILE`.",
+            )
+
+    def _start_over(self, remote: RemoteFile) -> None:
+        self.part.unlink(missing_ok=True)
+        self.remote = remote
+        fresh = self.state.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(remote) | {"url": self._url}), encoding="utf-8")
+        fresh.replace(self.state)
+
+    def _load_state(self) -> None:
+        """Takes up the part of an earlier call, if it says of which file it is a part."""
+        self._url = self.hub.url(self.file)
+        try:
+            state = json.loads(self.state.read_text(encoding="utf-8"))
+            if state["url"] == self._url:
+                self.remote = RemoteFile(state["sha256"], state["size"])
+                return
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # none, or cut off in the middle: begin anew
+        self.part.unlink(missing_ok=True)
+
+
+# --- one request ---------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _answer(hub: Hub, file: HubFile, *, start: int) -> Iterator[httpx.Response]:
+    """The hub's answer to a request for the file from byte ``start`` on, not yet read.
+
+    Raises _Dropped where there is none in time, DownloadError where it is a refusal.
+    """
+    headers = {"user-agent": f"fimble/{__version__}", "accept-encoding": "identity"}
+    if hub.token:
+        headers["authorization"] = f"Bearer {hub.token}"
+    if start:
+        headers["range"] = f"bytes={start}-"
+    tls = httpx.create_ssl_context()
+    tls.load_default_certs()  # the system's own roots too: company proxies sign with those
+    client = httpx.Client(
+        timeout=httpx.Timeout(hub.read_timeout, connect=hub.open_timeout),
+        verify=tls,
+        follow_redirects=True,  # httpx keeps the token from other hosts
+    )
+    with client:
+        response = _send_within(hub.open_timeout, client, hub.url(file), headers)
+        try:
+            _refuse(response, hub, file)
+            yield response
+        finally:
+            response.close()
+
+
+def _send_within(
+    seconds: float, client: httpx.Client, url: str, headers: dict[str, str]
+) -> httpx.Response:
+    """Sends the request; _Dropped where no answer has begun after ``seconds``.
+
+    httpx bounds each step, but not their sum: a host with eight addresses, none of which
+    answers, takes eight time-outs, and looking its name up has none.
+    """
+    answer: concurrent.futures.Future[httpx.Response] = concurrent.futures.Future()
+
+    def send() -> None:
+        try:
+            response = client.send(client.build_request("GET", url, headers=headers), stream=True)
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            answer.set_exception(error)
+        else:
+            answer.set_result(response)
+
+    threading.Thread(target=send, name="fimble-hub-request", daemon=True).start()
+    try:
+        return answer.result(timeout=seconds)
+    except concurrent.futures.TimeoutError as error:
+        answer.add_done_callback(_discard)
+        raise _Dropped(f"no answer within {seconds:g} seconds") from error
+    except httpx.TransportError as error:
+        raise _Dropped(_reason(error)) from error
+    except (httpx.InvalidURL, httpx.TooManyRedirects, ValueError) as error:
+        raise HubUnreachable(
+            f"{url} cannot be asked for: {error}.", next_step="Check HF_ENDPOINT and HF_TOKEN."
+        ) from error
+
+
+def _discard(answer: concurrent.futures.Future[httpx.Response]) -> None:
+    if answer.exception() is None:
+        answer.result().close()
+
+
+def _refuse(response: httpx.Response, hub: Hub, file: HubFile) -> None:
+    """Raises what a status other than success means."""
+    status = response.status_code
+    if status in (200, 206, 416):
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise _Dropped("something in between compresses the file")
+        return
+    redirected = response.url.host != httpx.URL(hub.endpoint).host
+    if status in (408, 429) or status >= 500 or redirected:
+        raise _Dropped(f"{response.url.host} answered {status} {response.reason_phrase}")
+    code = response.headers.get("x-error-code", "")
+    page = f"{hub.endpoint}/{file.repo}"
+    if code == "GatedRepo":
+        raise DownloadError(
+            f"{file.repo} is gated: its owner gives access on request only.",
+            next_step=f"Accept its terms at {page}, then run `hf auth login` or set HF_TOKEN.",
+        )
+    if status in (401, 403):
+        raise DownloadError(
+            f"{hub.endpoint} refuses access to {file.repo} ({status}): it does not exist, is "
+            "private, or the token is not valid.",
+            next_step="Check HF_TOKEN (`hf auth whoami`) and HF_ENDPOINT.",
+        )
+    if status == 404:
+        what = f"no revision {file.revision} of" if code == "RevisionNotFound" else "no"
+        raise DownloadError(
+            f"{hub.endpoint} has {what} file {file.file} in {file.repo}.",
+            next_step="Update fimble; or download a GGUF file of the model yourself and run "
+            "`fimble model import FILE`.",
+        )
+    raise DownloadError(
+        f"{hub.endpoint} answered {status} {response.reason_phrase} for {file.repo}.",
+        next_step=f"Open {page} in a browser to see why.",
+    )
+
+
+def _describe(response: httpx.Response, hub: Hub) -> RemoteFile:
+    """SHA-256 and size from the hub's headers: its redirect has them, not the content server."""
+    sha256: str | None = None
+    size: int | None = None
+    for answer in [*response.history, response]:
+        if answer.url.host != httpx.URL(hub.endpoint).host:
+            continue  # a content server's etag may be a hash of another kind
+        for header in ("x-linked-etag", "etag"):
+            etag = answer.headers.get(header, "").removeprefix("W/").strip('"').lower()
+            if sha256 is None and _SHA256.fullmatch(etag):
+                sha256 = etag
+        if size is None:
+            size = _number(answer.headers.get("x-linked-size", ""))
+    if size is None and response.status_code == 206:
+        size = _number(response.headers.get("content-range", "").rpartition("/")[2])
+    if size is None and response.status_code == 200:
+        size = _number(response.headers.get("content-length", ""))
+    return RemoteFile(sha256, size)
+
+
+def _continues(response: httpx.Response, have: int) -> bool:
+    """Whether the body begins at byte ``have``."""
+    if response.status_code == 206:
+        return str(response.headers.get("content-range", "")).startswith(f"bytes {have}-")
+    return response.status_code == 200 and have == 0
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _reason(error: httpx.TransportError) -> str:
+    """The error in a few words, without a final dot; some of httpx's have no text at all."""
+    return str(error).strip().rstrip(".") or type(error).__name__
