@@ -1,0 +1,42 @@
+"""How the sections of a context become a prompt for Qwen2.5-Coder.
+
+The only place that knows the order of control tokens. Text stays text: whatever it spells,
+it never becomes a control token (see ``engine.protocol``).
+"""
+
+from __future__ import annotations
+
+from fimble.engine.protocol import Control, Segment, Text
+from fimble_context.assemble import Context
+
+__all__ = ["LAYOUT_TOKENS", "completion_prompt", "prompt_text"]
+
+#: Control tokens that ``completion_prompt`` adds to the tokens of the sections.
+LAYOUT_TOKENS = 3
+
+
+def completion_prompt(context: Context) -> tuple[Segment, ...]:
+    """Prefix, suffix, middle: the model goes on with what belongs between the first two."""
+    texts = {section.kind: prompt_text(section.text) for section in context.sections}
+    return (
+        Control("fim_prefix"),
+        Text(texts.get("prefix", "")),
+        Control("fim_suffix"),
+        Text(texts.get("suffix", "")),
+        Control("fim_middle"),
+    )
+
+
+def prompt_text(text: str) -> str:
+    """``text`` as a prompt has it: ``\\n`` line ends, and nothing that UTF-8 cannot hold.
+
+    A model sees the same code whatever the file's line ends are. Editors can send half a
+    surrogate pair; two halves side by side are joined, a lone one becomes U+FFFD.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,26 @@
+"""What a user may choose about completions. Plain data; where it comes from is not known here.
+
+A field's metadata holds its limits, so that whoever reads settings from a user (the language
+server, the command line) checks them against the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["CompletionSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionSettings:
+    """``max_tokens`` bounds an answer, ``max_prompt_tokens`` a prompt; both count tokens.
+
+    The prompt is also bounded by the model's window. ``disabled_languages`` are language ids
+    of the editor; ``exclude_patterns`` are patterns as in a .gitignore file.
+    """
+
+    enabled: bool = True
+    max_tokens: int = field(default=64, metadata={"minimum": 1, "maximum": 1024})
+    max_prompt_tokens: int = field(default=2048, metadata={"minimum": 64, "maximum": 131_072})
+    disabled_languages: tuple[str, ...] = ()
+    exclude_patterns: tuple[str, ...] = ()

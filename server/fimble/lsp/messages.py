@@ -1,0 +1,53 @@
+"""Messages to the user (``window/showMessage``): each distinct cause is told once.
+
+Completions are asked for on every keystroke; what is wrong stays wrong, and saying so once
+is enough. When things work again, the next failure is news.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+
+from lsprotocol import types
+
+from fimble.errors import FimbleError
+
+__all__ = ["Messages"]
+
+logger = logging.getLogger(__name__)
+
+
+class Messages:
+    """``show`` sends a message to the editor."""
+
+    def __init__(self, show: Callable[[types.ShowMessageParams], None]) -> None:
+        self._show = show
+        self._told: set[str] = set()
+
+    def error(self, error: FimbleError) -> None:
+        """Tells of a failure, unless it was told before."""
+        self._tell(types.MessageType.Error, f"fimble: {error}")
+
+    def warning(self, text: str) -> None:
+        """Tells of something that the user should know, unless it was told before."""
+        self._tell(types.MessageType.Warning, f"fimble: {text}")
+
+    def notice(self, text: str) -> None:
+        """Tells of something in any case: the caller knows that it is news."""
+        logger.warning("told the user: %s", text)
+        self._show(types.ShowMessageParams(types.MessageType.Warning, f"fimble: {text}"))
+
+    def recovered(self) -> None:
+        """Things work: any failure from now on is worth telling again."""
+        self._told.clear()
+
+    def _tell(self, kind: types.MessageType, text: str) -> None:
+        # "… again in 3 s" and "… in 2 s" are one cause.
+        cause = re.sub(r"\d+", "#", text)
+        if cause in self._told:
+            return
+        self._told.add(cause)
+        logger.warning("told the user: %s", text)
+        self._show(types.ShowMessageParams(kind, text))

@@ -1,0 +1,162 @@
+"""The server: pygls with our parts put together. Each feature is in the module of its name."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import FeatureRequestError
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
+
+from fimble import __version__
+from fimble.lsp.configuration import Configuration
+from fimble.lsp.convert import encoding_of
+from fimble.lsp.engine_host import Connect, EngineHost
+from fimble.lsp.inline_completion import InlineCompletions
+from fimble.lsp.lifecycle import process_gone, serve_until
+from fimble.lsp.logs import log_file, set_level
+from fimble.lsp.messages import Messages
+from fimble.lsp.progress import LoadProgress
+from fimble.lsp.protocol import FimbleProtocol
+from fimble.lsp.settings import Settings
+from fimble.lsp.status import StatusLine
+from fimble.lsp.transport import StdoutWriter, messages_from, read_in_thread
+
+__all__ = ["FimbleServer"]
+
+logger = logging.getLogger(__name__)
+
+
+class FimbleServer(LanguageServer):
+    """One editor window's server. ``connect`` makes the engine for a model.
+
+    ``model`` is what the command line chose (name or path); it takes precedence over the
+    settings, which may name installed packages only.
+    """
+
+    protocol: FimbleProtocol
+
+    def __init__(self, connect: Connect, *, model: str = "") -> None:
+        super().__init__(
+            "fimble",
+            __version__,
+            protocol_cls=FimbleProtocol,
+            converter_factory=default_converter,
+        )
+        self._model = model
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+        self._initialized = False
+        self.documents = self.protocol.documents
+        self.status = StatusLine(self.protocol.notify)
+        self.messages = Messages(self.window_show_message)
+        self.load_progress = LoadProgress(self.work_done_progress)
+        self.configuration = Configuration(self, self.messages, self._settings_changed)
+        self.host = EngineHost(
+            connect,
+            model=model,
+            status=self.status,
+            messages=self.messages,
+            progress=self.load_progress,
+        )
+        self.inline_completions = InlineCompletions(
+            self.documents, self.host, self.status, lambda: self.configuration.current
+        )
+        self.documents.on_change = self.inline_completions.supersede
+        self.protocol.on_exit = lambda code: self._ended.set()
+        self._register_features()
+
+    async def run(self, stdin: io.RawIOBase, stdout: io.RawIOBase) -> int:
+        """Serves until the editor is done with us; the exit code."""
+        asyncio.get_running_loop().set_exception_handler(_log_exception)
+        self.protocol.set_writer(StdoutWriter(stdout, self._ended.set))
+        messages = messages_from(read_in_thread(stdin))
+        await serve_until(self._ended, messages, self.protocol.receive)
+        self.inline_completions.supersede_all()
+        for task in self._tasks:
+            task.cancel()
+        await self.host.aclose()
+        return self.protocol.exit_code
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """An unexpected failure outside of a request: logged, and told once."""
+        if source is FeatureRequestError:
+            return  # the response says it
+        logger.error("a message could not be handled: %s", type(error).__name__, exc_info=error)
+        self.messages.warning(f"Something went wrong; {log_file()} says more.")
+
+    def _register_features(self) -> None:
+        """Tells pygls who handles what. Nested functions: it sets attributes on each."""
+
+        @self.feature(types.INITIALIZE)
+        def initialize(params: types.InitializeParams) -> None:
+            self._initialize(params)
+
+        @self.feature(types.INITIALIZED)
+        async def initialized(params: types.InitializedParams) -> None:
+            await self.configuration.initialized()
+            self._initialized = True
+            self._apply(self.configuration.current)
+
+        @self.feature(types.SHUTDOWN)
+        def shutdown(params: None) -> None:
+            self.inline_completions.supersede_all()
+
+        @self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+        async def configuration(params: types.DidChangeConfigurationParams) -> None:
+            await self.configuration.changed(params)
+
+        # Without options the capability is not announced, and no editor would ask.
+        @self.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
+        async def inline_completion(
+            params: types.InlineCompletionParams,
+        ) -> types.InlineCompletionList:
+            return await self.inline_completions.answer(params)
+
+    def _initialize(self, params: types.InitializeParams) -> None:
+        self.documents.encoding = encoding_of(self.workspace.position_encoding)
+        window = params.capabilities.window
+        self.load_progress.supported = bool(window and window.work_done_progress)
+        self.configuration.initialize(params)
+        if params.process_id is not None:
+            self._start(self._end_with(params.process_id))
+
+    def _settings_changed(self, settings: Settings) -> None:
+        set_level(settings.log.level)
+        if self._initialized:  # before that nothing may be sent, and more is to come
+            self._apply(settings)
+
+    def _apply(self, settings: Settings) -> None:
+        self.status.enabled(settings.completion.enabled)
+        if not settings.completion.enabled:
+            self.inline_completions.supersede_all()
+        self._start(self._warm(settings))
+
+    async def _warm(self, settings: Settings) -> None:
+        """The right model, loaded in the background; nothing waits for it."""
+        model = self._model or settings.model
+        if model != self.host.model:
+            self.inline_completions.supersede_all()
+            await self.host.use_model(model)
+        if settings.completion.enabled and not self.host.warmed:
+            await self.host.warm()
+
+    async def _end_with(self, pid: int) -> None:
+        await process_gone(pid)
+        self._ended.set()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _log_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """asyncio's own report would quote the exception, and may quote source text with it."""
+    error = context.get("exception")
+    logger.error("a background task failed: %s", type(error).__name__, exc_info=error)

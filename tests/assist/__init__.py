@@ -1,0 +1,1 @@
+"""What editors ask for, without any editor."""

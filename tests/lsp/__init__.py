@@ -1,0 +1,1 @@
+"""The language server, in this process with a scripted engine and as a process of its own."""

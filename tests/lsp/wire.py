@@ -1,0 +1,174 @@
+"""A client that speaks JSON-RPC and nothing more: it sees every message as it was sent.
+
+It counts answers, so that a test can say "exactly one", and can send what no well-behaved
+client would. ``in_process`` runs a server on pipes in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fimble.engine.base import Engine
+from fimble.lsp.server import FimbleServer
+from fimble.lsp.transport import messages_from
+
+__all__ = ["Wire", "in_process"]
+
+
+@dataclass
+class Wire:
+    """One side of a connection. ``config`` is the answer to ``workspace/configuration``."""
+
+    write: Callable[[bytes], Any]
+    config: Any = None
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    next_id: int = 0
+    arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
+    closed: bool = False
+
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Collects messages until the other side closes, and answers its requests."""
+        async for message in messages_from(reader):
+            async with self.arrived:
+                self.messages.append(message)
+                self.arrived.notify_all()
+            if "id" in message and "method" in message:
+                result = [self.config] if message["method"] == "workspace/configuration" else None
+                self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        async with self.arrived:
+            self.closed = True
+            self.arrived.notify_all()
+
+    def send(self, message: Any) -> None:
+        """Sends a message as it is."""
+        body = json.dumps(message).encode()
+        self.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    def notify(self, method: str, params: Any = None) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def ask(self, method: str, params: Any = None) -> int:
+        """Sends a request; its id."""
+        self.next_id += 1
+        self.send({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params})
+        return self.next_id
+
+    async def request(self, method: str, params: Any = None) -> Any:
+        """The result of a request."""
+        answer = await self.answer(self.ask(method, params))
+        assert "error" not in answer, answer
+        return answer.get("result")
+
+    async def answer(self, request: int) -> dict[str, Any]:
+        """The response to request ``request``."""
+        await self.until(lambda: bool(self.answers(request)))
+        return self.answers(request)[0]
+
+    def answers(self, request: int | None) -> list[dict[str, Any]]:
+        return [m for m in self.messages if "method" not in m and m.get("id") == request]
+
+    def sent(self, method: str) -> list[Any]:
+        """Parameters of every notification or request of that method so far."""
+        return [m.get("params") for m in self.messages if m.get("method") == method]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until ``holds()``; fails after half a minute, or when the server is gone."""
+        await asyncio.wait_for(self._until(holds), timeout=30)
+        assert holds(), f"the server closed the connection; it sent {self.messages}"
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        async with self.arrived:
+            await self.arrived.wait_for(lambda: holds() or self.closed)
+
+    # --- what every session does -----------------------------------------------------------
+
+    async def initialize(self, **more: Any) -> Any:
+        """Opens the session; ``more`` are further parameters of ``initialize``."""
+        params = {"processId": None, "rootUri": None, "capabilities": {}, **more}
+        result = await self.request("initialize", params)
+        self.notify("initialized", {})
+        return result
+
+    def open(self, uri: str, text: str, language: str = "python", version: int = 1) -> None:
+        item = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": item})
+
+    def change(self, uri: str, version: int, *changes: dict[str, Any]) -> None:
+        document = {"uri": uri, "version": version}
+        self.notify(
+            "textDocument/didChange", {"textDocument": document, "contentChanges": list(changes)}
+        )
+
+    def ask_completion(self, uri: str, line: int, character: int) -> int:
+        return self.ask("textDocument/inlineCompletion", completion_params(uri, line, character))
+
+    async def complete(self, uri: str, line: int, character: int) -> list[dict[str, Any]]:
+        """The items of an inline completion."""
+        result = await self.request(
+            "textDocument/inlineCompletion", completion_params(uri, line, character)
+        )
+        items: list[dict[str, Any]] = result["items"]
+        return items
+
+    async def quit(self) -> None:
+        await self.request("shutdown")
+        self.notify("exit")
+
+
+def completion_params(uri: str, line: int, character: int) -> dict[str, Any]:
+    return {
+        "textDocument": {"uri": uri},
+        "position": {"line": line, "character": character},
+        "context": {"triggerKind": 2},
+    }
+
+
+@dataclass
+class Session:
+    """A running server and the client on it. ``code`` is its exit code once it has ended."""
+
+    wire: Wire
+    server: FimbleServer
+    serving: asyncio.Task[int]
+    engines: list[Any]
+
+
+@contextlib.asynccontextmanager
+async def in_process(
+    make_engine: Callable[[str], Engine], *, model: str = "", config: Any = None
+) -> AsyncIterator[Session]:
+    """A server on pipes; ``make_engine`` gets the model and is called once for each."""
+    to_server, from_client = os.pipe()
+    to_client, from_server = os.pipe()
+    engines: list[Engine] = []
+
+    def connect(name: str, on_event: Any) -> Engine:
+        engines.append(make_engine(name))
+        return engines[-1]
+
+    server = FimbleServer(connect, model=model)
+    serving = asyncio.create_task(
+        server.run(io.FileIO(to_server, "rb"), io.FileIO(from_server, "wb"))
+    )
+    wire = Wire(lambda data: os.write(from_client, data), config=config)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=1 << 24)
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), io.FileIO(to_client, "rb")
+    )
+    reading = asyncio.create_task(wire.read(reader))
+    try:
+        yield Session(wire, server, serving, engines)
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(from_client)
+        await serving
+        transport.close()
+        reading.cancel()
