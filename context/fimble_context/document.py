@@ -1,16 +1,25 @@
-"""A text that is edited: its line index and its positions, kept up to date edit by edit.
+"""A text that is edited: its line index, positions and tree, kept up to date edit by edit.
 
-Knows nothing of files on disk, of editors or of protocols. Offsets are code points unless
-a name says otherwise.
+Knows nothing of files on disk, of editors or of protocols, nor of what a tree is used for.
+Offsets are code points unless a name says otherwise. A document belongs to one thread at a
+time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
+from tree_sitter import Tree
+
+from fimble_context.languages import Language, detect
 from fimble_context.positions import Encoding, LineIndex, Position, units_before, units_to_chars
+from fimble_context.syntax import ByteEdit, SyntaxTree, byte_offset
 
 __all__ = ["Document", "Edit"]
+
+_Place: TypeAlias = tuple[int, tuple[int, int]]  # byte offset, tree-sitter point
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,15 @@ class Document:
         self._language = language
         self._lines = LineIndex(text)
         self._newline: str | None = None
+        self._syntax: SyntaxTree | None = None
+
+    def copy(self) -> Document:
+        """An independent document in the same state, to try an edit on; cheap."""
+        other = Document("", path=self._path, language=self._language, version=self.version)
+        other._text, other._newline = self._text, self._newline
+        other._lines = self._lines.copy()
+        other._syntax = self._syntax.copy() if self._syntax is not None else None
+        return other
 
     @property
     def text(self) -> str:
@@ -71,9 +89,61 @@ class Document:
         start = min(max(edit.start, 0), len(self._text))
         end = min(max(edit.end, start), len(self._text))
         removed = self._text[start:end]
+        before = self._before_edit(start, end)
         self._text = self._text[:start] + edit.text + self._text[end:]
-        if self._lines.replace(self._text, start, removed, edit.text):
+        self._lines.replace(self._text, start, removed, edit.text)
+        # A "\r" just before the edit may have gained or lost its "\n".
+        changed = removed + edit.text
+        if "\n" in changed or "\r" in changed or self._text.endswith("\r", 0, start):
             self._newline = None
+        if self._syntax is not None:
+            self._syntax.edited(before and self._byte_edit(before, start + len(edit.text)))
+
+    @property
+    def syntax_language(self) -> Language | None:
+        """The language whose grammar parses this text; None for plain text."""
+        return self._syntax_tree().language
+
+    @property
+    def tree(self) -> Tree | None:
+        """The syntax tree of the text as it stands, parsed if need be.
+
+        None for plain text and for a text that is too large or too slow to parse. An edit
+        makes the tree's nodes stale.
+        """
+        return self._syntax_tree().tree(self._text)
+
+    @property
+    def source(self) -> bytes:
+        """The bytes that ``tree`` is about, and that its nodes' byte offsets index."""
+        return self._syntax_tree().source
+
+    def byte_of(self, offset: int) -> int:
+        """The offset into ``source`` of an offset into ``text``."""
+        return self._lines.byte_of(self._text, offset)
+
+    def offset_of_byte(self, byte: int) -> int:
+        """The offset into ``text`` of an offset into ``source``."""
+        return self._lines.offset_of_byte(self._text, byte)
+
+    def _syntax_tree(self) -> SyntaxTree:
+        if self._syntax is None:
+            self._syntax = SyntaxTree(detect(self._language, self._path, self._text))
+        return self._syntax
+
+    def _before_edit(self, start: int, end: int) -> tuple[_Place, _Place] | None:
+        """Where an edit starts and ends in bytes, if there is a tree that it concerns."""
+        if self._syntax is None or not self._syntax.wants_edits:
+            return None
+        # Whether a "\r" before the edit is a line end of its own may change with it.
+        first = start - 1 if self._text.endswith("\r", 0, start) else start
+        place = partial(byte_offset, self._lines, self._text)
+        return place(first), place(end)
+
+    def _byte_edit(self, before: tuple[_Place, _Place], new_end: int) -> ByteEdit:
+        (start, start_point), (old_end, old_end_point) = before
+        end, end_point = byte_offset(self._lines, self._text, new_end)
+        return ByteEdit(start, old_end, end, start_point, old_end_point, end_point)
 
     def offset_at(self, line: int, column: int, encoding: Encoding = "utf-16") -> int:
         """The offset of a position.

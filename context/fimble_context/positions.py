@@ -106,6 +106,12 @@ class LineIndex:
     def __init__(self, text: str) -> None:
         self._starts, self._byte_starts = _line_starts(text)
 
+    def copy(self) -> LineIndex:
+        """An independent index of the same text."""
+        other = object.__new__(LineIndex)
+        other._starts, other._byte_starts = self._starts.copy(), self._byte_starts.copy()
+        return other
+
     @property
     def line_count(self) -> int:
         """The number of lines: line ends plus one."""
@@ -127,8 +133,23 @@ class LineIndex:
         """The byte offset at which ``line`` (0 ≤ line < line_count) starts."""
         return int(self._byte_starts[line])
 
-    def replace(self, text: str, start: int, removed: str, inserted: str) -> bool:
-        """Follow an edit; ``text`` is the text after it. True if a line end came or went.
+    def byte_of(self, text: str, offset: int) -> int:
+        """The byte offset of a code point offset into ``text``."""
+        if text.isascii():
+            return offset
+        return self._byte_offset(text, self.line_of(offset), offset)
+
+    def offset_of_byte(self, text: str, byte: int) -> int:
+        """The code point offset of a byte offset; inside a character, the character's start."""
+        if text.isascii():
+            return min(byte, len(text))
+        line = self.line_of_byte(byte)
+        start = self.start(line)
+        rest = byte - self.byte_start(line)
+        return start + units_to_chars(text[start : start + rest], rest, "utf-8")
+
+    def replace(self, text: str, start: int, removed: str, inserted: str) -> None:
+        """Follow an edit; ``text`` is the text after it.
 
         Whether a line starts at ``s`` depends on the characters at ``s - 1`` and ``s`` (of
         ``\\r\\n`` only the second ends the line), so besides the inserted text one character
@@ -150,7 +171,7 @@ class LineIndex:
                 self._starts[after:] += shift
             if byte_shift:
                 self._byte_starts[after:] += byte_shift
-            return False
+            return
         base = self._byte_offset(text, first - 1, window_start)
         self._starts = np.concatenate(
             (
@@ -166,7 +187,6 @@ class LineIndex:
                 self._byte_starts[after:] + byte_shift,
             )
         )
-        return True
 
     def _byte_offset(self, text: str, line: int, offset: int) -> int:
         """The byte offset of ``offset``, which lies at or after the start of ``line``."""

@@ -1,0 +1,10 @@
+(program) @block
+(compound_statement) @block
+(do_group) @block
+(if_statement) @block
+(else_clause) @block
+(elif_clause) @block
+(case_item) @block
+(case_statement) @block
+(subshell) @block
+(array) @items

@@ -1,0 +1,2 @@
+(function_definition body: (_) @body) @scope
+(subshell) @scope

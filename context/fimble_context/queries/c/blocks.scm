@@ -1,0 +1,12 @@
+(translation_unit) @block
+(compound_statement) @block
+(case_statement) @block
+(field_declaration_list) @block
+(preproc_if) @block
+(preproc_ifdef) @block
+(preproc_else) @block
+(declaration_list) @block
+(enumerator_list) @items
+(argument_list) @items
+(parameter_list) @items
+(initializer_list) @items

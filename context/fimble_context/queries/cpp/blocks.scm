@@ -1,0 +1,2 @@
+(template_argument_list) @items
+(template_parameter_list) @items

@@ -1,0 +1,10 @@
+(compilation_unit) @block
+(block) @block
+(declaration_list) @block
+(switch_body) @block
+(switch_section) @block
+(accessor_list) @block
+(enum_member_declaration_list) @items
+(argument_list) @items
+(parameter_list) @items
+(initializer_expression) @items

@@ -1,0 +1,11 @@
+(class_declaration body: (_) @body) @scope
+(struct_declaration body: (_) @body) @scope
+(record_declaration body: (_) @body) @scope
+(interface_declaration body: (_) @body) @scope
+(enum_declaration body: (_) @body) @scope
+(namespace_declaration body: (_) @body) @scope
+(method_declaration body: (_) @body) @scope
+(local_function_statement body: (_) @body) @scope
+(constructor_declaration body: (_) @body) @scope
+(property_declaration accessors: (_) @body) @scope
+(lambda_expression body: (_) @body) @scope

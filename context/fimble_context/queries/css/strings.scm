@@ -1,0 +1,3 @@
+(comment) @comment
+(js_comment) @comment
+(string_value) @string

@@ -1,0 +1,11 @@
+(program) @block
+(statement_block) @block
+(class_body) @block
+(switch_body) @block
+(switch_case) @block
+(switch_default) @block
+(arguments) @items
+(formal_parameters) @items
+(object) @items
+(array) @items
+(named_imports) @items

@@ -1,0 +1,5 @@
+(comment) @comment
+(string) @string
+(template_string) @string
+(regex) @string
+(template_substitution) @interpolation

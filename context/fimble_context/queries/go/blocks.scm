@@ -1,0 +1,13 @@
+(source_file) @block
+(block) @block
+(statement_list) @block
+(expression_case) @block
+(type_case) @block
+(communication_case) @block
+(default_case) @block
+(field_declaration_list) @block
+(interface_type) @block
+(import_spec_list) @block
+(argument_list) @items
+(parameter_list) @items
+(literal_value) @items

@@ -1,0 +1,2 @@
+(document) @block
+(element) @block

@@ -1,0 +1,3 @@
+(element) @scope
+(script_element (raw_text) @body) @scope
+(style_element (raw_text) @body) @scope

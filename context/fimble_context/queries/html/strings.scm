@@ -1,0 +1,2 @@
+(comment) @comment
+(quoted_attribute_value) @string

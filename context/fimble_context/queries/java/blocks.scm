@@ -1,0 +1,13 @@
+(program) @block
+(block) @block
+(constructor_body) @block
+(class_body) @block
+(interface_body) @block
+(annotation_type_body) @block
+(enum_body) @block
+(enum_body_declarations) @block
+(switch_block) @block
+(switch_block_statement_group) @block
+(argument_list) @items
+(formal_parameters) @items
+(array_initializer) @items

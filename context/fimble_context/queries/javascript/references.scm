@@ -1,0 +1,3 @@
+(class_heritage (identifier) @reference.type)
+(jsx_opening_element name: (identifier) @reference.call)
+(jsx_self_closing_element name: (identifier) @reference.call)

@@ -1,0 +1,3 @@
+(document) @block
+(object) @items
+(array) @items

@@ -1,0 +1,2 @@
+(pair value: (object) @body) @scope
+(pair value: (array) @body) @scope

@@ -1,0 +1,9 @@
+(source_file) @block
+(block) @block
+(class_body) @block
+(enum_class_body) @block
+(when_expression) @block
+(lambda_literal) @block
+(value_arguments) @items
+(function_value_parameters) @items
+(class_parameters) @items

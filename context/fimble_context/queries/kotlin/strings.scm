@@ -1,0 +1,6 @@
+(line_comment) @comment
+(block_comment) @comment
+(string_literal) @string
+(multiline_string_literal) @string
+(character_literal) @string
+(interpolation) @interpolation

@@ -1,0 +1,5 @@
+(chunk) @block
+(block) @block
+(arguments) @items
+(parameters) @items
+(table_constructor) @items

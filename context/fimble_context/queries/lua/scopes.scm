@@ -1,0 +1,2 @@
+(function_declaration body: (_) @body) @scope
+(function_definition body: (_) @body) @scope

@@ -1,0 +1,6 @@
+(document) @block
+(section) @block
+(list) @block
+(list_item) @block
+(block_quote) @block
+(pipe_table) @items

@@ -1,0 +1,2 @@
+(section) @scope
+(fenced_code_block (code_fence_content) @body) @scope

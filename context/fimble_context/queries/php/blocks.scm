@@ -1,0 +1,11 @@
+(program) @block
+(compound_statement) @block
+(declaration_list) @block
+(enum_declaration_list) @block
+(switch_block) @block
+(case_statement) @block
+(default_statement) @block
+(match_block) @block
+(arguments) @items
+(formal_parameters) @items
+(array_creation_expression) @items

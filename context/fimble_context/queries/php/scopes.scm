@@ -1,0 +1,9 @@
+(namespace_definition body: (_) @body) @scope
+(class_declaration body: (_) @body) @scope
+(interface_declaration body: (_) @body) @scope
+(trait_declaration body: (_) @body) @scope
+(enum_declaration body: (_) @body) @scope
+(function_definition body: (_) @body) @scope
+(method_declaration body: (_) @body) @scope
+(anonymous_function body: (_) @body) @scope
+(arrow_function body: (_) @body) @scope

@@ -1,0 +1,8 @@
+(module) @block
+(block) @block
+(argument_list) @items
+(parameters) @items
+(list) @items
+(tuple) @items
+(dictionary) @items
+(set) @items

@@ -1,0 +1,12 @@
+(program) @block
+(body_statement) @block
+(block_body) @block
+(then) @block
+(else) @block
+(do) @block
+(begin) @block
+(ensure) @block
+(argument_list) @items
+(method_parameters) @items
+(array) @items
+(hash) @items

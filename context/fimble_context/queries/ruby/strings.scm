@@ -1,0 +1,7 @@
+(comment) @comment
+(string) @string
+(heredoc_body) @string
+(regex) @string
+(string_array) @string
+(subshell) @string
+(interpolation) @interpolation

@@ -1,0 +1,12 @@
+(source_file) @block
+(block) @block
+(declaration_list) @block
+(field_declaration_list) @block
+(enum_variant_list) @block
+(match_block) @block
+(arguments) @items
+(parameters) @items
+(array_expression) @items
+(tuple_expression) @items
+(field_initializer_list) @items
+(use_list) @items

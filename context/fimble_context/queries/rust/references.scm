@@ -1,0 +1,6 @@
+(call_expression function: (identifier) @reference.call)
+(call_expression function: (field_expression field: (field_identifier) @reference.call))
+(call_expression function: (scoped_identifier name: (identifier) @reference.call))
+(macro_invocation macro: (identifier) @reference.call)
+(type_identifier) @reference.type
+(identifier) @reference.name

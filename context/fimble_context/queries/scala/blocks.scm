@@ -1,0 +1,10 @@
+(compilation_unit) @block
+(block) @block
+(indented_block) @block
+(template_body) @block
+(enum_body) @block
+(case_block) @block
+(case_clause) @block
+(arguments) @items
+(parameters) @items
+(class_parameters) @items

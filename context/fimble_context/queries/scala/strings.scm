@@ -1,0 +1,6 @@
+(comment) @comment
+(block_comment) @comment
+(string) @string
+(character_literal) @string
+(interpolated_string_expression) @string
+(interpolation) @interpolation

@@ -1,0 +1,6 @@
+(relation (object_reference name: (identifier) @reference.type))
+(insert (object_reference name: (identifier) @reference.type))
+(alter_table (object_reference name: (identifier) @reference.type))
+(invocation (object_reference name: (identifier) @reference.call))
+(field name: (identifier) @reference.name)
+(object_reference name: (identifier) @reference.name)

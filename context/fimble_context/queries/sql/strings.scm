@@ -1,0 +1,3 @@
+(comment) @comment
+(marginalia) @comment
+((literal) @string (#match? @string "^[eEnN]?'"))

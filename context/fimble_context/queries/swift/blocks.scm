@@ -1,0 +1,9 @@
+(source_file) @block
+(statements) @block
+(class_body) @block
+(enum_class_body) @block
+(protocol_body) @block
+(switch_statement) @block
+(value_arguments) @items
+(array_literal) @items
+(dictionary_literal) @items

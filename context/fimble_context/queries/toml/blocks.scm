@@ -1,0 +1,5 @@
+(document) @block
+(table) @block
+(table_array_element) @block
+(array) @items
+(inline_table) @items

@@ -1,0 +1,2 @@
+(table) @scope
+(table_array_element) @scope

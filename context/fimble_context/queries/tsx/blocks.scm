@@ -1,0 +1,1 @@
+(jsx_element) @items

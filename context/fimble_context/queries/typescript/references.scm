@@ -1,0 +1,2 @@
+(type_identifier) @reference.type
+(class_heritage (extends_clause value: (identifier) @reference.type))

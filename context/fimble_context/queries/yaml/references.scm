@@ -1,0 +1,1 @@
+(alias_name) @reference.name

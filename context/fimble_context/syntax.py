@@ -1,0 +1,151 @@
+"""A document's syntax tree, edited along with the text and re-parsed when it is asked for.
+
+Knows tree-sitter and bytes, and nothing of what a tree is used for. An edit costs a note of
+it; the next look at the tree applies all notes and lets the parser reuse what they left
+whole. A document too large or too slow to parse has no tree, and everything that asks for
+one gets by without.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from dataclasses import dataclass
+
+from tree_sitter import Parser, Point, Tree
+
+from fimble_context.languages import Language, grammar
+from fimble_context.positions import LineIndex, encode_utf8, units_before
+
+__all__ = ["MAX_PARSED_BYTES", "PARSE_SECONDS", "ByteEdit", "SyntaxTree", "byte_offset"]
+
+MAX_PARSED_BYTES = 5_000_000
+PARSE_SECONDS = 2.0
+
+_CHUNK = 1 << 16
+_LONE_CR = re.compile(rb"\r(?!\n)")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ByteEdit:
+    """An edit in bytes and tree-sitter points, from before and after it."""
+
+    start: int
+    old_end: int
+    new_end: int
+    start_point: tuple[int, int]
+    old_end_point: tuple[int, int]
+    new_end_point: tuple[int, int]
+
+
+class SyntaxTree:
+    """The tree of one document. ``language`` None, or no grammar, means there is none."""
+
+    def __init__(self, language: Language | None) -> None:
+        loaded = grammar(language) if language else None
+        self.language = language if loaded else None
+        self._parser = Parser(loaded) if loaded else None
+        self._tree: Tree | None = None
+        self._source = b""
+        self._current = False
+        self._pending: list[ByteEdit] = []
+        self._gave_up_at = 0  # length of the text that took too long
+
+    @property
+    def wants_edits(self) -> bool:
+        """Whether edits must be noted: there is a tree that they can be applied to."""
+        return self._tree is not None
+
+    def edited(self, edit: ByteEdit | None) -> None:
+        """The text has changed, by ``edit`` if there is a tree to apply it to."""
+        self._current = False
+        if edit is not None and self._tree is not None:
+            self._pending.append(edit)
+
+    @property
+    def source(self) -> bytes:
+        """The bytes that the last tree is about; valid until the next edit.
+
+        UTF-8 of the text with a lone ``\\r`` made ``\\n``: grammars know ``\\n`` as line end
+        only, and the replacement is as long, so offsets hold.
+        """
+        return self._source
+
+    def tree(self, text: str) -> Tree | None:
+        """The tree of ``text``, parsed as far as needed; None where there cannot be one."""
+        if self._parser is None or self._current:
+            return self._tree
+        self._current = True
+        # It is at least as long in bytes.
+        if len(text) > MAX_PARSED_BYTES or len(text) > self._gave_up_at // 2 > 0:
+            self._forget()
+            return None
+        source = self._source = _source_bytes(text)
+        if len(source) > MAX_PARSED_BYTES:
+            self._forget()
+            return None
+        old = self._tree
+        if old is not None:
+            for edit in self._pending:
+                old.edit(
+                    edit.start,
+                    edit.old_end,
+                    edit.new_end,
+                    edit.start_point,
+                    edit.old_end_point,
+                    edit.new_end_point,
+                )
+        self._pending.clear()
+        self._tree = _parse(self._parser, source, old)
+        self._gave_up_at = 0 if self._tree is not None else len(text)
+        return self._tree
+
+    def copy(self) -> SyntaxTree:
+        """An independent tree in the same state; cheap, since nodes are shared."""
+        other = SyntaxTree(self.language)
+        other._tree = self._tree.copy() if self._tree is not None else None
+        other._source = self._source
+        other._current = self._current
+        other._pending = list(self._pending)
+        other._gave_up_at = self._gave_up_at
+        return other
+
+    def _forget(self) -> None:
+        self._tree = None
+        self._source = b""
+        self._pending.clear()
+
+
+def _source_bytes(text: str) -> bytes:
+    source = encode_utf8(text)
+    return _LONE_CR.sub(b"\n", source) if b"\r" in source else source
+
+
+def _parse(parser: Parser, source: bytes, old: Tree | None) -> Tree | None:
+    deadline = time.monotonic() + PARSE_SECONDS
+
+    def read(offset: int, _point: Point) -> bytes:
+        return source[offset : offset + _CHUNK]
+
+    def too_late(_offset: int, _has_error: bool) -> bool:
+        return time.monotonic() > deadline
+
+    try:
+        if old is None:
+            return parser.parse(read, progress_callback=too_late)
+        return parser.parse(read, old, progress_callback=too_late)
+    except ValueError:
+        # Without a reset the parser would go on with this text when it is given another.
+        parser.reset()
+        log.info("Gave up parsing a text of %d bytes after %.1f s", len(source), PARSE_SECONDS)
+        return None
+
+
+def byte_offset(lines: LineIndex, text: str, offset: int) -> tuple[int, tuple[int, int]]:
+    """The byte offset and the tree-sitter point of a code point offset."""
+    line = lines.line_of(offset)
+    column = units_before(text[lines.start(line) : offset], "utf-8")
+    return lines.byte_start(line) + column, (line, column)
