@@ -14,6 +14,7 @@ from typing import Any
 from fimble import system
 
 __all__ = [
+    "FAILURE_MARK",
     "EngineAddress",
     "address_path",
     "launch_lock_path",
@@ -23,6 +24,10 @@ __all__ = [
     "work_dir",
     "write_address",
 ]
+
+
+#: The line with which a starting engine says why it ends; the launcher reads it in the log.
+FAILURE_MARK = "fimble engine cannot start: "
 
 
 @dataclass(frozen=True, slots=True)

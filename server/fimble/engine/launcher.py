@@ -19,6 +19,7 @@ import httpx
 
 from fimble import errors, system
 from fimble.engine.address import (
+    FAILURE_MARK,
     EngineAddress,
     launch_lock_path,
     read_address,
@@ -30,9 +31,6 @@ from fimble.errors import EngineError, EngineUnavailable
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
 __all__ = ["EngineAddress", "ensure_running", "find_running", "log_path", "start_engine"]
-
-#: The line with which a starting engine says why it ends; the launcher reads it in the log.
-FAILURE_MARK = "fimble engine cannot start: "
 
 START_SECONDS = 60.0
 _LOG_BYTES = 1_000_000

@@ -1,0 +1,166 @@
+"""A package that is ready to answer: its tokenizer, its opened model, its slots.
+
+Loading probes what the runtime can do with it and measures how fast it is. Knows nothing
+of requests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from fimble.engine.base import ModelInfo
+from fimble.engine.package import PackageConfig
+from fimble.engine.runtime import Logits, Model
+from fimble.engine.slots import Slot, SlotPool
+from fimble.engine.tokens import PackageTokenizer
+from fimble.errors import FimbleError, GenerationFailed, LoadFailed
+
+__all__ = ["LoadedModel", "load_model", "probe_continuation"]
+
+#: Prefill slices bound how long one call holds the interpreter. Small ones cost nothing on
+#: a processor; a GPU needs larger ones to be kept busy.
+_SLICE_CPU = 32
+_SLICE_GPU = 256
+_WARM_UP_TOKENS = 4
+
+
+class LoadedModel:
+    """``window`` is the largest prompt plus answer, in tokens."""
+
+    def __init__(
+        self, config: PackageConfig, tokenizer: PackageTokenizer, model: Model, info: ModelInfo
+    ) -> None:
+        self.config = config
+        self.tokenizer = tokenizer
+        self.info = info
+        self.window = info.window
+        self.slice_tokens = slice_tokens(config, info.continuation)
+        self.stop_ids = tokenizer.stop_ids | config.eos_ids
+        self.pool: SlotPool | None = None
+        self._model: Model | None = model
+
+    def open_slots(self, limit: int) -> None:
+        """Prepares for ``limit`` slots, none of which is allocated yet."""
+        self.pool = SlotPool(self._make_slot, limit)
+
+    def close(self) -> None:
+        """Frees the KV caches, then the weights."""
+        for slot in self.pool.slots if self.pool else ():
+            slot.drop()
+        self.pool = None
+        if self._model is not None:
+            self._model.close()
+        self._model = None
+
+    def _make_slot(self) -> Slot:
+        model = self._model
+        if model is None:
+            raise GenerationFailed("The model was unloaded.", next_step="Try again.")
+        return Slot(lambda: model.session(self.window), self.info.continuation)
+
+
+def slice_tokens(config: PackageConfig, continuation: bool) -> int:
+    """Prompt tokens a step; 0 for all at once."""
+    if not continuation:
+        return 0
+    return _SLICE_CPU if config.provider.upper().startswith("CPU") else _SLICE_GPU
+
+
+def load_model(
+    config: PackageConfig,
+    tokenizer: PackageTokenizer,
+    *,
+    context_tokens: int,
+    threads: int,
+    slots: int,
+) -> LoadedModel:
+    """Opens the package, probes it and measures it. Raises LoadFailed or RuntimeMissing."""
+    model = Model(config, threads=threads)
+    window = min(config.context_length, context_tokens)
+    vocabulary = min(tokenizer.size, config.vocab_size)
+    try:
+        model.continuation = probe_continuation(model, vocabulary)
+        prefill, decode = _measure(model, config, vocabulary, window)
+    except LoadFailed:
+        raise
+    except FimbleError as error:
+        raise LoadFailed(
+            f"The package {config.folder} loads but does not work: {error.message}",
+            next_step=error.next_step,
+        ) from error
+    info = ModelInfo(
+        name=config.name,
+        window=window,
+        provider=config.provider,
+        fim=tokenizer.has_fim,
+        continuation=model.continuation,
+        prefill_tokens_per_s=prefill,
+        decode_tokens_per_s=decode,
+    )
+    # Built while the user waits anyway, not within the first answer.
+    _ = tokenizer.token_bytes
+    loaded = LoadedModel(config, tokenizer, model, info)
+    loaded.open_slots(slots)
+    return loaded
+
+
+def probe_continuation(model: Model, vocabulary: int) -> bool:
+    """Whether appending to a cache, and rewinding it, gives what one prefill would give.
+
+    Some providers throw on the second append, others might answer wrongly; both are "no".
+    """
+    ids = [(each * 37 + 11) % min(vocabulary, 200) for each in range(8)]
+    fresh = model.session(32)
+    fresh.append(ids)
+    expected = fresh.logits().copy()
+    if not np.isfinite(expected[:vocabulary]).all():
+        raise GenerationFailed(
+            "it produces NaN instead of probabilities.",
+            next_step="Try another package for this provider, or update its driver.",
+        )
+    try:
+        model.continuation = True
+        session = model.session(32)
+        session.append(ids[:6])
+        session.append([ids[0], ids[1]])
+        session.rewind(5)
+        session.append(ids[5:7])
+        session.append(ids[7:])
+        found = session.logits().copy()
+    except GenerationFailed:
+        return False
+    finally:
+        model.continuation = False
+    return _agree(expected[:vocabulary], found[:vocabulary])
+
+
+def _agree(expected: Logits, found: Logits) -> bool:
+    """The same prediction up to what slicing a prefill changes in quantised arithmetic."""
+    if not np.isfinite(found).all():
+        return False
+    spread = float(expected.max() - expected.mean()) or 1.0
+    near_top = float(expected.max() - expected[int(found.argmax())]) <= 0.1 * spread
+    return near_top and float(np.corrcoef(expected, found)[0, 1]) > 0.98
+
+
+def _measure(
+    model: Model, config: PackageConfig, vocabulary: int, window: int
+) -> tuple[float, float]:
+    """(prefill, decode) in tokens per second, from one slice and a few tokens."""
+    count = min(slice_tokens(config, model.continuation) or 64, max(8, window // 2))
+    ids: Sequence[int] = [(each * 37 + 11) % min(vocabulary, 200) for each in range(count)]
+    session = model.session(min(window, count + _WARM_UP_TOKENS + 1))
+    begun = time.perf_counter()
+    session.append(ids)
+    logits = session.logits()
+    filled = time.perf_counter()
+    steps = min(_WARM_UP_TOKENS, session.max_length - count)
+    for _ in range(steps):
+        # Any ordinary token will do; the end of text would end a one-shot session.
+        session.append([int(np.argmax(logits[: min(vocabulary, 200)]))])
+        logits = session.logits()
+    ended = time.perf_counter()
+    return count / max(filled - begun, 1e-9), steps / max(ended - filled, 1e-9)

@@ -1,0 +1,168 @@
+"""The engine process: private folder, one per user, loopback, idle ends.
+
+Puts host, scheduler and service together and publishes where they are. Everything that
+happens to the process as a whole is here, and nothing about models or requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+
+import uvicorn
+
+import fimble
+from fimble import system
+from fimble.engine.address import (
+    FAILURE_MARK,
+    EngineAddress,
+    life_lock_path,
+    remove_address,
+    work_dir,
+    write_address,
+)
+from fimble.engine.guard import Guard
+from fimble.engine.host import ModelHost
+from fimble.engine.metrics import Metrics
+from fimble.engine.options import EngineOptions, options_from_arguments
+from fimble.engine.protocol import PROTOCOL_VERSION
+from fimble.engine.runtime import find_runtime
+from fimble.engine.scheduler import Scheduler
+from fimble.engine.service import Service
+from fimble.errors import EngineUnavailable, FimbleError
+
+__all__ = ["main"]
+
+_log = logging.getLogger(__name__)
+
+
+def main(arguments: list[str]) -> int:
+    """Runs until stopped or idle. Returns the exit code."""
+    options = options_from_arguments(arguments)
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    # httpx and the hub client log URLs at this level, which is more than ours says.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        # Before anything that could load a library from the current directory.
+        os.chdir(system.make_private_dir(work_dir()))
+        with system.exclusive_lock(life_lock_path(), timeout=15.0):
+            runtime = find_runtime()
+            _log.info("fimble %s with %s %s", fimble.__version__, runtime.name, runtime.version)
+            asyncio.run(_serve(options))
+    except TimeoutError:
+        return _report(
+            EngineUnavailable(
+                "Another engine of this user is running.",
+                next_step="Run `fimble engine status`.",
+            )
+        )
+    except FimbleError as error:
+        return _report(error)
+    return 0
+
+
+def _report(error: FimbleError) -> int:
+    """The reason in the form that the launcher looks for in the log."""
+    said = {
+        "type": type(error).__name__,
+        "message": error.message,
+        "next_step": error.next_step,
+    }
+    sys.stderr.write(f"{FAILURE_MARK}{json.dumps(said)}\n")
+    return error.exit_code
+
+
+async def _serve(options: EngineOptions) -> None:
+    metrics = Metrics()
+    host = ModelHost(options, metrics)
+    scheduler = Scheduler(host, metrics)
+    secret = secrets.token_urlsafe(32)
+    guard = Guard(Service(host, scheduler, metrics).app, secret=secret)
+    # With its protocol named, or asyncio leaves Nagle's algorithm on: 40 ms a request.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    guard.port = listener.getsockname()[1]
+    server = uvicorn.Server(
+        uvicorn.Config(
+            guard,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_keep_alive=60,
+            # Streams that nobody ends must not keep a stopped engine alive.
+            timeout_graceful_shutdown=2,
+        )
+    )
+    _survive_signals()
+    pid = os.getpid()
+    idle = asyncio.create_task(_watch_idle(options, scheduler, server))
+    publish = asyncio.create_task(_publish_when_started(server, guard.port, secret, pid))
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        remove_address(pid)
+        idle.cancel()
+        publish.cancel()
+        await asyncio.to_thread(scheduler.close)
+        listener.close()
+        _log.info("ended")
+
+
+def _survive_signals() -> None:
+    """uvicorn ends its service at a signal, then sends it again to the handlers that were
+    there before. Ours do nothing, so that what follows the service is done too.
+    """
+    for name in ("SIGTERM", "SIGINT", "SIGBREAK"):
+        number = getattr(signal, name, None)
+        if number is not None:
+            signal.signal(number, lambda *_: None)
+
+
+async def _publish_when_started(server: uvicorn.Server, port: int, secret: str, pid: int) -> None:
+    while not server.started:
+        await asyncio.sleep(0.01)
+    write_address(
+        EngineAddress(
+            pid=pid,
+            started_at=system.process_started_at(pid),
+            port=port,
+            secret=secret,
+            version=fimble.__version__,
+            protocol=PROTOCOL_VERSION,
+        )
+    )
+    _log.info("listening on 127.0.0.1:%d", port)
+
+
+async def _watch_idle(options: EngineOptions, scheduler: Scheduler, server: uvicorn.Server) -> None:
+    unload_after = options.idle_unload_minutes * 60
+    exit_after = options.idle_exit_minutes * 60
+    limits = [each for each in (unload_after, exit_after) if each > 0]
+    if not limits:
+        return
+    unloaded_at = 0.0
+    while not server.should_exit:
+        await asyncio.sleep(min(5.0, min(limits) / 4))
+        idle = scheduler.idle_seconds
+        begun = time.monotonic() - idle
+        if 0 < exit_after <= idle:
+            _log.info("idle for %.0f s: ending", idle)
+            # Nobody may find it any more while it ends.
+            remove_address(os.getpid())
+            server.should_exit = True
+        elif 0 < unload_after <= idle and unloaded_at < begun:
+            unloaded_at = time.monotonic()
+            scheduler.unload_when_idle()

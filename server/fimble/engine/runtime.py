@@ -1,0 +1,244 @@
+"""onnxruntime-genai behind a few calls: the only module that imports it, and only on use.
+
+Every trap of its generators is closed here: no answer is read after a rewind that nothing
+was appended to, no token is left out of the KV cache, no prompt exceeds the window. Uses
+only what exists in 0.11.2, 0.13.1 and 0.18.0. Knows nothing of text, slots or requests.
+
+The process must already be in a private current directory when a model is opened: the
+runtime looks for provider libraries there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fimble.engine.load_errors import explain_load_error
+from fimble.engine.package import PackageConfig
+from fimble.errors import GenerationFailed, RuntimeMissing
+
+__all__ = ["DISTRIBUTIONS", "Logits", "Model", "Runtime", "Session", "find_runtime"]
+
+#: Distributions that all import as ``onnxruntime_genai`` and overwrite each other.
+DISTRIBUTIONS = (
+    "onnxruntime-genai",
+    "onnxruntime-genai-directml",
+    "onnxruntime-genai-winml",
+    "onnxruntime-genai-cuda",
+    "onnxruntime-genai-directml-ryzenai",
+)
+
+Logits = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The installed distribution."""
+
+    name: str
+    version: str
+
+
+def find_runtime(installed: Iterable[tuple[str, str]] | None = None) -> Runtime:
+    """The one onnxruntime-genai distribution; ``installed`` are (name, version) pairs.
+
+    Raises RuntimeMissing when there is none, or more than one.
+    """
+    pairs = _installed() if installed is None else list(installed)
+    found = {name: version for name, version in pairs if name in DISTRIBUTIONS}
+    if not found:
+        raise RuntimeMissing(
+            "No onnxruntime-genai is installed, so no model can run here.",
+            next_step="Install one: `pip install 'fimble[cpu]'` (or [directml], [winml], [cuda]).",
+        )
+    if len(found) > 1:
+        names = " and ".join(sorted(found))
+        raise RuntimeMissing(
+            f"{names} are installed together; they overwrite each other's files.",
+            next_step=f"Run `pip uninstall {' '.join(sorted(found))}`, then install one of them.",
+        )
+    ((name, version),) = found.items()
+    return Runtime(name, version)
+
+
+def _installed() -> list[tuple[str, str]]:
+    pairs = []
+    for name in DISTRIBUTIONS:
+        try:
+            pairs.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            continue
+    return pairs
+
+
+class Model:
+    """An opened package. ``continuation`` is set by whoever probed it.
+
+    Opening holds the interpreter for as long as it takes: seconds for a large model.
+    """
+
+    def __init__(self, config: PackageConfig, *, threads: int = 0) -> None:
+        """Raises RuntimeMissing or LoadFailed."""
+        find_runtime()
+        try:
+            self._og: Any = importlib.import_module("onnxruntime_genai")
+        except (ImportError, OSError) as error:
+            raise RuntimeMissing(
+                f"The installed onnxruntime-genai cannot be imported: {error}.",
+                next_step="Install it again; on Windows it needs the Visual C++ runtime.",
+            ) from error
+        self.config = config
+        self.continuation = False
+        self._threads = threads
+        # Newer Windows builds report usage to their maker unless told not to.
+        disable_telemetry = getattr(self._og, "disable_telemetry_events", None)
+        if disable_telemetry is not None:
+            disable_telemetry()
+        self._model: Any = self._open({})
+        if not self._accepts_several_tokens():
+            self._model = None
+            filename = config.all_logits_weights.name
+            self._model = self._open({"model": {"decoder": {"filename": filename}}})
+
+    def session(self, max_length: int) -> Session:
+        """A new KV cache for at most ``max_length`` tokens, allocated at once where buffers
+        are shared. Raises GenerationFailed when there is no memory for it.
+        """
+        try:
+            params = self._og.GeneratorParams(self._model)
+            # All that a package's own search settings could change about our choices.
+            params.set_search_options(
+                max_length=max_length,
+                min_length=0,
+                batch_size=1,
+                num_beams=1,
+                num_return_sequences=1,
+                do_sample=False,
+                repetition_penalty=1.0,
+                no_repeat_ngram_size=0,
+            )
+            generator = self._og.Generator(self._model, params)
+        except (RuntimeError, MemoryError) as error:
+            raise GenerationFailed(
+                f"The runtime cannot make a KV cache of {max_length} tokens: {error}.",
+                next_step="Start the engine with fewer --context-tokens.",
+            ) from error
+        return Session(generator, max_length, self.continuation)
+
+    def close(self) -> None:
+        """Frees the weights. Sessions must have been dropped before."""
+        self._model = None
+
+    def _open(self, overlay: dict[str, Any]) -> Any:
+        if self._threads:
+            options = {"intra_op_num_threads": self._threads}
+            overlay.setdefault("model", {}).setdefault("decoder", {})["session_options"] = options
+        try:
+            config = self._og.Config(str(self.config.folder))
+            if overlay:
+                config.overlay(json.dumps(overlay))
+            return self._og.Model(config)
+        except (RuntimeError, MemoryError, ValueError) as error:
+            raise explain_load_error(self.config.folder, str(error)) from error
+
+    def _accepts_several_tokens(self) -> bool:
+        """False where this runtime cannot use the graph but can use its other variant."""
+        try:
+            session = self.session(8)
+            session._generator.append_tokens(np.asarray([1, 2], dtype=np.int32))
+            session._generator.get_logits()
+        except (RuntimeError, GenerationFailed) as error:
+            fixable = "invalid dimensions for output: logits" in str(error)
+            if fixable and self.config.all_logits_weights.is_file():
+                return False
+            raise explain_load_error(self.config.folder, str(error)) from error
+        return True
+
+
+class Session:
+    """One KV cache. ``length`` tokens are in it; logits are those after the last of them.
+
+    Not for several threads. After an exception the session is in an unknown state and must
+    be dropped.
+    """
+
+    def __init__(self, generator: Any, max_length: int, continuation: bool) -> None:
+        self._generator = generator
+        self._continuation = continuation
+        self._stale = True
+        self.max_length = max_length
+        self.length = 0
+
+    def append(self, ids: Sequence[int]) -> None:
+        """Computes ``ids`` after what is there. Raises GenerationFailed.
+
+        Without continuation only the first append to an empty session is possible, apart
+        from single tokens after ``logits``.
+        """
+        if not ids:
+            raise ValueError("nothing to append")
+        if self.length + len(ids) > self.max_length:
+            raise GenerationFailed(
+                f"{self.length + len(ids)} tokens do not fit the window of {self.max_length}.",
+                next_step="Shorten the prompt, or start the engine with more --context-tokens.",
+            )
+        try:
+            if self._continuation or self.length == 0:
+                # Never after generate_next_token, which leaves its token out of the cache
+                # until the next step; so an append never makes a hole.
+                self._generator.append_tokens(np.asarray(ids, dtype=np.int32))
+            elif len(ids) == 1 and not self._stale:
+                self._choose(ids[0])
+            else:
+                raise ValueError("this model cannot continue a prompt")
+        except (RuntimeError, MemoryError) as error:
+            raise GenerationFailed(
+                f"The model failed while it worked: {str(error).strip()[:300]}",
+                next_step="Try again; if it happens again, use another package or provider.",
+            ) from error
+        self.length += len(ids)
+        self._stale = False
+
+    def logits(self) -> Logits:
+        """float32[vocabulary] after the last token; valid until the next append."""
+        if self._stale:
+            # The runtime would answer for the discarded token.
+            raise ValueError("nothing was appended since the session was made or rewound")
+        try:
+            values = self._generator.get_logits()
+        except (RuntimeError, MemoryError) as error:
+            raise GenerationFailed(
+                f"The model failed while it worked: {str(error).strip()[:300]}",
+                next_step="Try again; if it happens again, use another package or provider.",
+            ) from error
+        array: Logits = np.asarray(values, dtype=np.float32)
+        last: Logits = array.reshape(-1, array.shape[-1])[-1]
+        return last
+
+    def rewind(self, length: int) -> None:
+        """Forgets all but the first ``length`` tokens. An append must follow."""
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot rewind {self.length} tokens to {length}")
+        try:
+            self._generator.rewind_to(length)
+        except (RuntimeError, MemoryError) as error:
+            raise GenerationFailed(
+                f"The model cannot be rewound: {str(error).strip()[:300]}", next_step="Try again."
+            ) from error
+        self.length = length
+        self._stale = True
+
+    def _choose(self, token: int) -> None:
+        """Adds one token where appending is impossible: by leaving it the only choice."""
+        logits = np.asarray(self._generator.get_logits(), dtype=np.float32)
+        forced = np.full_like(logits, -1e30)
+        forced.reshape(-1, logits.shape[-1])[:, token] = 1.0
+        self._generator.set_logits(forced)
+        self._generator.generate_next_token()

@@ -1,0 +1,80 @@
+"""From logits to the next token.
+
+Pure functions of an array and a request's settings; knows nothing of models.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from fimble.engine.runtime import Logits
+from fimble.errors import GenerationFailed
+
+__all__ = ["Sampler", "Sampling"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 leave all tokens in play."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int | None = None
+
+
+class Sampler:
+    """Chooses tokens for one candidate; the same seed makes the same choices."""
+
+    def __init__(self, settings: Sampling, candidate: int = 0) -> None:
+        self._settings = settings
+        seed = settings.seed
+        # One stream of numbers a candidate, so that it does not depend on the others.
+        self._random = random.Random(None if seed is None else f"{seed}/{candidate}")
+
+    def choose(self, logits: Logits, vocabulary: int) -> tuple[int, float]:
+        """The next token of ids 0 to ``vocabulary - 1``, and its log-probability.
+
+        The log-probability is the model's own (temperature 1). Raises GenerationFailed
+        when the logits hold NaN.
+        """
+        # Rows beyond the tokenizer's last id are padding of the matrix.
+        logits = logits[:vocabulary]
+        best = int(np.argmax(logits))
+        # argmax gives the first NaN where there is one, so this looks at all of them.
+        highest = float(logits[best])
+        if not math.isfinite(highest):
+            raise GenerationFailed(
+                "The model produced NaN instead of probabilities.",
+                next_step="This package does not work on this provider and driver; try another "
+                "package, or update the driver.",
+            )
+        token = best if self._settings.temperature <= 0 else self._draw(logits, highest)
+        return token, float(logits[token]) - highest - _log_sum(logits, highest)
+
+    def _draw(self, logits: Logits, highest: float) -> int:
+        settings = self._settings
+        if 0 < settings.top_k < logits.size:
+            kept = np.argpartition(logits, -settings.top_k)[-settings.top_k :]
+        else:
+            kept = np.arange(logits.size)
+        # Descending, ties by id, so that the draw does not depend on the partition's order.
+        kept = kept[np.lexsort((kept, -logits[kept]))]
+        scaled = (logits[kept].astype(np.float64) - highest) / settings.temperature
+        weights = np.exp(scaled)
+        cumulative = np.cumsum(weights)
+        total = float(cumulative[-1])
+        if settings.top_p < 1.0:
+            # The smallest set that reaches top_p, never empty.
+            count = int(np.searchsorted(cumulative, settings.top_p * total)) + 1
+            total = float(cumulative[min(count, len(cumulative)) - 1])
+        place = int(np.searchsorted(cumulative, self._random.random() * total, side="right"))
+        return int(kept[min(place, len(kept) - 1)])
+
+
+def _log_sum(logits: Logits, highest: float) -> float:
+    return float(np.log(np.exp(logits - highest).sum(dtype=np.float64)))
