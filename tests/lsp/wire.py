@@ -30,21 +30,16 @@ class Wire:
     config: Any = None
     messages: list[dict[str, Any]] = field(default_factory=list)
     next_id: int = 0
-    arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
     closed: bool = False
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Collects messages until the other side closes, and answers its requests."""
         async for message in messages_from(reader):
-            async with self.arrived:
-                self.messages.append(message)
-                self.arrived.notify_all()
+            self.messages.append(message)
             if "id" in message and "method" in message:
                 result = [self.config] if message["method"] == "workspace/configuration" else None
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
-        async with self.arrived:
-            self.closed = True
-            self.arrived.notify_all()
+        self.closed = True
 
     def send(self, message: Any) -> None:
         """Sends a message as it is."""
@@ -80,12 +75,11 @@ class Wire:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Waits until ``holds()``; fails after half a minute, or when the server is gone."""
-        await asyncio.wait_for(self._until(holds), timeout=30)
-        assert holds(), f"the server closed the connection; it sent {self.messages}"
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        async with self.arrived:
-            await self.arrived.wait_for(lambda: holds() or self.closed)
+        deadline = asyncio.get_running_loop().time() + 30
+        while not holds():
+            assert not self.closed, f"the server is gone; it sent {self.messages}"
+            assert asyncio.get_running_loop().time() < deadline, self.messages
+            await asyncio.sleep(0.005)
 
     # --- what every session does -----------------------------------------------------------
 

@@ -59,14 +59,14 @@ class EngineHost:
             self._status.ready(info.name, info.provider)
             self._progress.end()
 
-    async def use_model(self, model: str) -> None:
-        """Goes over to another model."""
+    def use_model(self, model: str) -> Engine:
+        """Goes over to another model; the former engine, to be closed, is returned."""
         former, self.model = self._engine, model
         self.warmed = False
         self._engine = self._connect(model, self._on_event)
         self.completions = CompletionService(self._engine)
         self._messages.recovered()
-        await former.aclose()
+        return former
 
     def failed(self, error: FimbleError) -> None:
         """Shows a failure of the engine: a message, once, and the status line."""

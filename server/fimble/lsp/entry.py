@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 
@@ -33,6 +34,10 @@ def serve(model: str | None, *, connect: Connect | None = None) -> int:
     async def run() -> int:
         return await FimbleServer(connect or _local_engine, model=model or "").run(stdin, stdout)
 
+    # Protocol types are some 100,000 objects that live for ever: looking through them again
+    # and again would cost a keystroke now and then tens of milliseconds.
+    gc.collect()
+    gc.freeze()
     loop = asyncio.new_event_loop()
     try:
         code = loop.run_until_complete(run())

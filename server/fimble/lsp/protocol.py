@@ -56,13 +56,14 @@ class FimbleProtocol(LanguageServerProtocol):
         if not isinstance(message, dict) or "jsonrpc" not in message:
             self._send_response(None, error=JsonRpcInvalidRequest().to_response_error())
             return
+        if not self._in_order(message):
+            return
         try:
             structured = self.structure_message(message)
         except JsonRpcException as error:
             self._refuse_unreadable(message, error)
             return
-        if not self._in_order(message):
-            return
+        self._initialize_seen = self._initialize_seen or message.get("method") == types.INITIALIZE
         self.handle_message(structured)
 
     def _refuse_unreadable(self, message: dict[str, Any], error: JsonRpcException) -> None:
@@ -84,7 +85,6 @@ class FimbleProtocol(LanguageServerProtocol):
         elif method == types.INITIALIZE:
             if self._initialize_seen:
                 refusal = JsonRpcInvalidRequest("The server is initialized already.")
-            self._initialize_seen = True
         elif not self._initialize_seen:
             refusal = JsonRpcServerNotInitialized("The server is not initialized.")
         if refusal is not None and request is not None:

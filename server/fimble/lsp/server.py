@@ -128,6 +128,10 @@ class FimbleServer(LanguageServer):
 
     def _settings_changed(self, settings: Settings) -> None:
         set_level(settings.log.level)
+        model = self._model or settings.model
+        if model != self.host.model:
+            self.inline_completions.supersede_all()
+            self._start(self.host.use_model(model).aclose())
         if self._initialized:  # before that nothing may be sent, and more is to come
             self._apply(settings)
 
@@ -135,16 +139,9 @@ class FimbleServer(LanguageServer):
         self.status.enabled(settings.completion.enabled)
         if not settings.completion.enabled:
             self.inline_completions.supersede_all()
-        self._start(self._warm(settings))
-
-    async def _warm(self, settings: Settings) -> None:
-        """The right model, loaded in the background; nothing waits for it."""
-        model = self._model or settings.model
-        if model != self.host.model:
-            self.inline_completions.supersede_all()
-            await self.host.use_model(model)
         if settings.completion.enabled and not self.host.warmed:
-            await self.host.warm()
+            # In the background: nothing waits for it.
+            self._start(self.host.warm())
 
     async def _end_with(self, pid: int) -> None:
         await process_gone(pid)

@@ -1,0 +1,118 @@
+"""What a keystroke costs the language server: ``textDocument/didChange`` in a large file.
+
+Opens a file of 16,000 lines (1.3 MB) and types into it at random places; each change is
+measured from the bytes of the message to the updated document, as the server handles it::
+
+    python benchmarks/lsp_didchange.py [--json] [--changes 2000] [--wide]
+
+``--wide`` puts a character outside the basic plane into the file, which makes Python's
+string four times as large. The aim is a 99th percentile under 10 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fimble.engine.client import LocalEngine
+from fimble.lsp.server import FimbleServer
+
+URI = "file:///large.py"
+LINES = 16_000
+LINE = "    value = compute(first_argument, second_argument)  # about eighty characters"
+
+
+def large_text(*, wide: bool) -> str:
+    lines = [f"{LINE} {number:05}" for number in range(LINES)]
+    if wide:
+        lines[LINES // 2] += " 😀"
+    return "\n".join(lines) + "\n"
+
+
+def message(method: str, params: dict[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
+
+
+def change(version: int, line: int, character: int, text: str) -> bytes:
+    place = {"line": line, "character": character}
+    return message(
+        "textDocument/didChange",
+        {
+            "textDocument": {"uri": URI, "version": version},
+            "contentChanges": [{"range": {"start": place, "end": place}, "text": text}],
+        },
+    )
+
+
+def opened(text: str) -> Callable[[bytes], None]:
+    """A server with the file open: what handles a message's bytes."""
+    server = FimbleServer(lambda model, on_event: LocalEngine(model=model, on_event=on_event))
+    server.protocol.receive(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {"processId": None, "rootUri": None, "capabilities": {}},
+        }
+    )
+    item = {"uri": URI, "languageId": "python", "version": 1, "text": text}
+
+    def handle(data: bytes) -> None:
+        server.protocol.receive(json.loads(data))
+
+    handle(message("textDocument/didOpen", {"textDocument": item}))
+    return handle
+
+
+def measure(changes: int, *, wide: bool) -> dict[str, Any]:
+    """Milliseconds for each of ``changes`` edits, one in twenty of them a new line."""
+    text = large_text(wide=wide)
+    handle = opened(text)
+    chance = random.Random(0)
+    messages = [
+        change(
+            number + 2,
+            chance.randrange(LINES),
+            chance.randrange(80),
+            "\n" if chance.random() < 0.05 else "x",
+        )
+        for number in range(changes)
+    ]
+    handle(change(0, 0, 0, "x"))  # compiles what is compiled on first use
+    samples = []
+    for data in messages:
+        started = time.perf_counter()
+        handle(data)
+        samples.append((time.perf_counter() - started) * 1000)
+    samples.sort()
+    return {
+        "bytes": len(text.encode()),
+        "lines": LINES,
+        "changes": changes,
+        "p50_ms": round(statistics.median(samples), 3),
+        "p99_ms": round(samples[int(len(samples) * 0.99)], 3),
+        "max_ms": round(samples[-1], 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--changes", type=int, default=2000, help="edits to measure")
+    parser.add_argument("--wide", action="store_true", help="a character outside the BMP")
+    options = parser.parse_args()
+    result = measure(options.changes, wide=options.wide)
+    if options.json:
+        print(json.dumps(result))
+        return
+    print(f"{result['lines']} lines, {result['bytes']} bytes, {result['changes']} changes")
+    print(f"p50 {result['p50_ms']} ms, p99 {result['p99_ms']} ms, max {result['max_ms']} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Beginning and end: exit codes, messages at the wrong time, messages that are none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fimble.engine.base import ModelInfo
+from fimble.engine.client import EngineEvent
+from tests.lsp.wire import Wire, in_process
+from tests.support.scripted_engine import ScriptedEngine
+
+
+async def ended(serving: asyncio.Task[int]) -> int:
+    return await asyncio.wait_for(serving, timeout=30)
+
+
+async def test_exit_after_shutdown_is_0() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        await session.wire.initialize()
+        await session.wire.quit()
+        assert await ended(session.serving) == 0
+    assert session.engines[0].closed
+
+
+async def test_exit_without_shutdown_is_1() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        await session.wire.initialize()
+        session.wire.notify("exit")
+        assert await ended(session.serving) == 1
+
+
+async def test_exit_before_initialize_is_1() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        session.wire.notify("exit")
+        assert await ended(session.serving) == 1
+
+
+async def test_shutdown_cancels_what_is_under_way() -> None:
+    engine = ScriptedEngine(["x"], gate=asyncio.Event())
+    async with in_process(lambda model: engine) as session:
+        wire = session.wire
+        await wire.initialize()
+        wire.open("untitled:1", "")
+        request = wire.ask_completion("untitled:1", 0, 0)
+        while not engine.requests:
+            await asyncio.sleep(0.001)
+        await wire.quit()
+        assert await ended(session.serving) == 0
+    assert len(wire.answers(request)) == 1
+    assert engine.cancelled == engine.requests
+
+
+async def error_code(wire: Wire, method: str) -> int:
+    answer = await wire.answer(wire.ask(method, {}))
+    return int(answer["error"]["code"])
+
+
+async def test_requests_at_the_wrong_time_are_answered() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        wire = session.wire
+        assert await error_code(wire, "textDocument/inlineCompletion") == -32002
+        assert await error_code(wire, "initialize") == -32602  # {} is not its parameters
+        await wire.initialize()
+        again = wire.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        assert (await wire.answer(again))["error"]["code"] == -32600
+        await wire.request("shutdown")
+        assert await error_code(wire, "workspace/symbol/resolve") == -32600
+        wire.notify("exit")
+        assert await ended(session.serving) == 0
+
+
+async def test_unknown_methods() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        wire = session.wire
+        await wire.initialize()
+        wire.notify("$/something", {"a": 1})
+        wire.notify("textDocument/didSave", {"textDocument": {"uri": "untitled:1"}})
+        assert await error_code(wire, "fimble/nothing") == -32601
+        assert not wire.sent("window/showMessage")
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"textDocument": {"uri": 1}}, {"textDocument": {"uri": "a"}, "position": {}}]
+)
+async def test_parameters_that_cannot_be_read(params: dict[str, object]) -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        wire = session.wire
+        await wire.initialize()
+        request = wire.ask("textDocument/inlineCompletion", params)
+        assert (await wire.answer(request))["error"]["code"] == -32602
+        await wire.quit()
+        assert await ended(session.serving) == 0
+
+
+async def test_what_is_no_message_is_refused_and_the_next_one_served() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        wire = session.wire
+        wire.write(b"Content-Length: 5\r\n\r\n{nope")
+        await wire.until(lambda: len(wire.answers(None)) == 1)
+        odd_values: list[object] = [[], 1, "x", None, {"method": "x"}]
+        for odd in odd_values:
+            wire.send(odd)
+        await wire.until(lambda: len(wire.answers(None)) == 6)
+        assert {answer["error"]["code"] for answer in wire.answers(None)} == {-32700, -32600}
+        wire.write(b"content-type: x\r\nCONTENT-LENGTH:  46 \r\n\r\n")
+        wire.write(b'{"jsonrpc": "2.0", "id": 77, "method": "hello"}'[:46])
+        await wire.until(lambda: len(wire.answers(None)) == 7)
+        await wire.initialize()
+
+
+async def test_a_stream_that_is_no_json_rpc_ends_the_server() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        session.wire.write(b"Content-Length: 99999999999\r\n\r\n")
+        assert await ended(session.serving) == 1
+
+
+class Slow(ScriptedEngine):
+    """Tells what the real one tells while it starts."""
+
+    def __init__(self, on_event: object) -> None:
+        super().__init__(["x"])
+        self.on_event = on_event
+
+    async def model_info(self) -> ModelInfo:
+        if self.on_event is not None:
+            tell, self.on_event = self.on_event, None
+            assert callable(tell)
+            tell(EngineEvent("starting", "The engine is being started."))
+            await asyncio.sleep(0)
+            tell(EngineEvent("loading", "The model is being loaded."))
+            await asyncio.sleep(0)
+            tell(EngineEvent("ready", "The model is loaded."))
+        return self.info
+
+
+async def test_load_progress_is_shown_where_the_editor_can() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        host = session.server.host
+        host._connect = lambda model, on_event: Slow(on_event)
+        wire = session.wire
+        await wire.initialize(
+            capabilities={"window": {"workDoneProgress": True}},
+            initializationOptions={"model": "slow"},
+        )
+        await wire.until(
+            lambda: [p["value"]["kind"] for p in wire.sent("$/progress")][-1:] == ["end"]
+        )
+        shown = [p["value"] for p in wire.sent("$/progress")]
+    assert [(value["kind"], value.get("message")) for value in shown] == [
+        ("begin", "The engine is being started."),
+        ("report", "The model is being loaded."),
+        ("end", None),
+    ]
+    assert len(wire.sent("window/workDoneProgress/create")) == 1
+    states = [sent["state"] for sent in wire.sent("fimble/status")]
+    assert states == ["starting", "loading", "ready"]
