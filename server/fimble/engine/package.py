@@ -71,8 +71,9 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
             weights=folder / decoder["filename"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
+        problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise LoadFailed(
-            f"{path} is not a language model's configuration: {error!r} is missing or wrong.",
+            f"{path} is not a language model's configuration: {problem}.",
             next_step="Pull or import the package again.",
         ) from error
 
@@ -92,7 +93,8 @@ def read_json(path: Path) -> Any:
             next_step="Run `git lfs pull` there, or pull the package with `fimble model pull`.",
         )
     try:
-        return json.loads(raw)
+        # Given as text: json.loads would accept a byte order mark, which the runtime refuses.
+        return json.loads(raw.decode("utf-8"))
     except ValueError as error:
         raise LoadFailed(
             f"{path} is not valid JSON: {error}.",

@@ -59,17 +59,18 @@ class StopMatcher:
 class RepetitionGuard:
     """Notices that an answer goes round in a short circle of tokens.
 
-    A circle of ``length`` tokens counts when it came ``times`` in a row; the shorter it is,
-    the more often it must have come, since code does repeat single tokens.
+    Code repeats itself too, so a circle must have come nine times, and for at least 64
+    tokens, before it counts as endless.
     """
 
-    #: (longest circle in tokens, repetitions in a row)
-    LIMITS = ((1, 48), (4, 24), (16, 10), (64, 5))
+    LONGEST = 64
+    TIMES = 8
+    TOKENS = 64
 
     def __init__(self) -> None:
         self._ids: list[int] = []
         # For each circle length, how many tokens in a row equal the one that far back.
-        self._runs = [0] * (self.LIMITS[-1][0] + 1)
+        self._runs = [0] * (self.LONGEST + 1)
 
     def push(self, token: int) -> int:
         """The length of the circle that the answer is caught in, or 0."""
@@ -81,10 +82,6 @@ class RepetitionGuard:
                 self._runs[length] = 0
                 continue
             self._runs[length] += 1
-            if not caught and self._runs[length] >= length * (_times(length) - 1):
+            if not caught and self._runs[length] >= max(self.TOKENS, self.TIMES * length):
                 caught = length
         return caught
-
-
-def _times(length: int) -> int:
-    return next(times for longest, times in RepetitionGuard.LIMITS if length <= longest)
