@@ -188,7 +188,7 @@ _ASSIGNED = re.compile(
     r"(?P<before>(?:" + "|".join(_WORDS) + r")[\w-]{0,40}(?:\\?[\"'])?\]?\s{0,20}"
     r"(?::\s?[\w.\[\]|& ]{1,30}=|:=|=>|[=:])\s{0,20})"
     r"(?:(?P<quote>\\?[bru]{0,2}[\"'`])(?P<quoted>[^\"'`\s\\<>{}$%]{6,500})(?=\\?[\"'`])"
-    r"|(?P<bare>[A-Za-z0-9+/_.~!@#^&*=-]{16,500})(?=[\s,;)\]}<&\\\"'`]|\Z))",
+    r"|(?P<bare>[A-Za-z0-9+/_.~!@#^&*=-]{16,500})(?![A-Za-z0-9+/_.~!@#^&*=(\[{$-]))",
     re.IGNORECASE,
 )
 
@@ -274,9 +274,8 @@ def _is_password(literal: str) -> bool:
 
 def _is_bare_key(word: str) -> bool:
     """Whether an unquoted word is a key: it could also be an expression in code."""
-    digits = sum(character.isdigit() for character in word)
-    if digits < 3 or "(" in word or _entropy(word) < 3.3:
+    if re.match(r"[0-9a-f]{32}|[0-9A-F]{32}", word):
+        return _entropy(word) > 2.5
+    if sum(character.isdigit() for character in word) < 3 or _entropy(word) < 3.3:
         return False
-    if re.fullmatch(r"[0-9a-f]{32,}|[0-9A-F]{32,}", word):
-        return True
     return any(c.isupper() for c in word) and any(c.islower() for c in word)
