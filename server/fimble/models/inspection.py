@@ -298,11 +298,13 @@ def _fills_in_the_middle(package: Package) -> bool:
 
     Every Qwen2.5 tokenizer has the tokens, a chat model's too, and chat templates are alike;
     what tells them apart is that the trained ones are called Coder: in the name of the
-    package, of its folder or the one around it, or of the model that it was made from.
+    package, of its folder, or of the model that it was made from.
     """
     tokens = read_json_object(package.path / TOKENIZER_FILE).get("added_tokens")
     contents = {as_table(t).get("content") for t in tokens} if isinstance(tokens, list) else set()
     if not contents >= _FIM_TOKENS:
         return False
-    names = [package.name, package.path.name, package.path.parent.name]
-    return any("coder" in name.lower() for name in [*names, read_provenance(package).name])
+    names = [package.name, package.path.name, read_provenance(package).name]
+    if package.path.name.startswith("Upload "):  # AMD's name for it, in every repository
+        names.append(package.path.parent.name)
+    return any("coder" in name.lower() for name in names)

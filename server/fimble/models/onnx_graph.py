@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fimble.models.package_json import as_int
+
 __all__ = ["GraphFacts", "read_graph"]
 
 _LARGEST = 256 << 20
@@ -65,17 +67,17 @@ def _external(graph: Any) -> dict[str, int]:
         entry = {pair.key: pair.value for pair in tensor.external_data}
         if not entry.get("location"):
             raise ValueError(f"the tensor {tensor.name} does not say where its data is")
-        offset = int(entry.get("offset") or 0)
+        offset = as_int(entry.get("offset") or 0)
         if "length" in entry:
-            length = int(entry["length"])
+            length = as_int(entry["length"])
         else:
             try:
                 item = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
             except KeyError as error:
                 raise ValueError(f"the tensor {tensor.name} has an unknown type") from error
             length = math.prod(tensor.dims) * item
-        if offset < 0 or length < 0:
-            raise ValueError(f"the tensor {tensor.name} has a negative offset or length")
+        if offset is None or length is None or length < 0:
+            raise ValueError(f"the tensor {tensor.name} has an offset or length that is none")
         ends[entry["location"]] = max(ends.get(entry["location"], 0), offset + length)
     return ends
 

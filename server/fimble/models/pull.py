@@ -11,7 +11,7 @@ import contextlib
 import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
 from fimble.errors import DownloadError, ModelError
@@ -130,7 +130,7 @@ class _Pull:
 
     def source(self, hub: Hub | None) -> Path:
         """The GGUF file, complete and checked; downloaded unless an earlier pull got it."""
-        for checked in self.folder.glob(f"checked-{self.entry.hub.sha256 or '*'}.gguf"):
+        for checked in self.folder.glob(f"checked-{self.entry.hub.sha256 or '*'}/*.gguf"):
             return checked
         if self.entry.hub.size is not None:
             self._check_space(self.entry.hub.size)
@@ -174,7 +174,10 @@ class _Pull:
                 next_step="Run the same command again; if it happens again, something between "
                 "you and the host changes the file.",
             )
-        return part.replace(self.folder / f"checked-{sha256}.gguf")
+        # Under its own name: the package's note of its origin repeats that.
+        checked = self.folder / f"checked-{sha256}" / PurePosixPath(self.entry.hub.file).name
+        checked.parent.mkdir(exist_ok=True)
+        return part.replace(checked)
 
     def _check_space(self, size: int) -> None:
         """Raises where the disk cannot hold the download and the package beside it."""

@@ -103,7 +103,7 @@ class Store:
         with exclusive_lock(self.root / _PARTIAL / ".locks" / check_name(name), timeout=timeout):
             yield
 
-    def add(self, name: str, fill: Callable[[Path], None]) -> Package:
+    def add(self, name: str, fill: Callable[[Path], object]) -> Package:
         """Installs what ``fill`` writes into the folder it is given, or nothing at all.
 
         A package of the same name is replaced. The folder is what an interrupted earlier
