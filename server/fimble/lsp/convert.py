@@ -6,8 +6,6 @@ package counts code points. Nothing else converts.
 
 from __future__ import annotations
 
-import sys
-
 from lsprotocol import types
 
 from fimble import system
@@ -49,15 +47,18 @@ def _position_of(document: Document, offset: int, encoding: Encoding) -> types.P
     return types.Position(position.line, position.column)
 
 
-def document_path(uri: str, platform: str | None = None) -> str:
-    """The path that a ``file:`` URI names; empty for ``untitled:`` and other schemes."""
-    path = system.path_from_uri(uri, platform or sys.platform)
+def document_path(uri: str, *platform: str) -> str:
+    """The path that a ``file:`` URI names; empty for ``untitled:`` and other schemes.
+
+    ``platform`` is passed on to ``system.path_from_uri``; without it, it is this one's.
+    """
+    path = system.path_from_uri(uri, *platform)
     return "" if path is None else str(path)
 
 
-def document_key(uri: str, platform: str | None = None) -> str:
+def document_key(uri: str, *platform: str) -> str:
     """What tells documents apart: the path, since one file's URI can be written in many ways.
 
     Documents that are no files are told apart by their URI.
     """
-    return document_path(uri, platform) or uri
+    return document_path(uri, *platform) or uri

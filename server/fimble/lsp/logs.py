@@ -83,9 +83,9 @@ class _SharedFileHandler(RotatingFileHandler):
 
 
 class _Formatter(logging.Formatter):
-    """Tracebacks with frames only: an exception's text may quote a document.
+    """Tracebacks without the exception's text, which may quote a document.
 
-    At level ``debug`` the text is there too.
+    Our own errors are written to be shown: theirs stays.
     """
 
     def formatException(
@@ -96,7 +96,5 @@ class _Formatter(logging.Formatter):
         kind, error, trace = ei
         if kind is None or error is None:
             return ""
-        if logging.getLogger("fimble").isEnabledFor(logging.DEBUG):
-            return super().formatException(ei)
         frames = "".join(traceback.format_tb(trace))
         return f"{frames}{kind.__name__}" + (f": {error}" if isinstance(error, FimbleError) else "")

@@ -95,7 +95,7 @@ class FimbleProtocol(LanguageServerProtocol):
         self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None
     ) -> None:
         if error is not None and error.code == JsonRpcInternalError.CODE:
-            error = types.ResponseError(error.code, _without_traceback(error.data))
+            error = types.ResponseError(error.code, _without_traceback(error))
         super()._send_response(msg_id, result, error)
 
     # --- documents and life cycle --------------------------------------------------------
@@ -117,8 +117,12 @@ class FimbleProtocol(LanguageServerProtocol):
         self.on_exit(self.exit_code)
 
 
-def _without_traceback(data: Any) -> str:
-    """The message for an unexpected failure; its traceback goes to the log."""
-    frames = data.get("traceback") if isinstance(data, dict) else None
-    logger.error("a request failed unexpectedly\n%s", "".join(frames or ()))
+def _without_traceback(error: types.ResponseError) -> str:
+    """The message for an unexpected failure; its frames and its type go to the log.
+
+    The exception's text stays out of both: it may quote a document.
+    """
+    frames = error.data.get("traceback") if isinstance(error.data, dict) else None
+    kind = error.message.partition(":")[0]
+    logger.error("a request failed unexpectedly\n%s%s", "".join(frames or ()), kind)
     return f"fimble failed to answer; this is a fault of fimble's. {log_file()} says more."

@@ -36,7 +36,7 @@ def _check_package_name(value: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """``level`` is what the server's log has at least; at ``debug``, errors have their text."""
+    """``level`` is what the server's log has at least; ``debug`` also goes to standard error."""
 
     level: Literal["error", "warning", "info", "debug"] = "info"
 
