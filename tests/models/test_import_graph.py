@@ -10,13 +10,13 @@ import onnxruntime_genai as og
 import pytest
 
 from fimble.models.gguf_import import HeadKind, Precision
-from tests.support.reference import PackageWeights, Reference
+from tests.support.reference import F32, PackageWeights, Reference
 from tests.support.tiny import make_tiny_package, tiny_architecture
 
 PROMPT = np.array([7, 260, 99, 258, 10, 64, 300, 5, 77, 31, 32, 12], dtype=np.int32)
 
 
-def last_logits(package: Path, *slices: np.ndarray) -> np.ndarray:
+def last_logits(package: Path, *slices: np.ndarray) -> F32:
     """Logits [vocab] after the last of the slices, appended one after another."""
     model = og.Model(str(package))
     params = og.GeneratorParams(model)
@@ -25,7 +25,8 @@ def last_logits(package: Path, *slices: np.ndarray) -> np.ndarray:
     for piece in slices:
         generator.append_tokens(piece)
         logits = np.asarray(generator.get_logits())
-    return logits[0, -1]
+    last: F32 = logits[0, -1]
+    return last
 
 
 def test_is_small_and_built_in_no_time(tmp_path: Path) -> None:

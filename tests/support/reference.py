@@ -47,11 +47,13 @@ class Reference:
         for index in range(self._arch.layers):
             x = x + self._attention(index, self._norm(x, layer(index, "attn_norm.weight")))
             x = x + self._feed_forward(index, self._norm(x, layer(index, "ffn_norm.weight")))
-        return self._norm(x, FINAL_NORM) @ self._weights(HEAD).T
+        logits: F32 = self._norm(x, FINAL_NORM) @ self._weights(HEAD).T
+        return logits
 
     def _norm(self, x: F32, name: str) -> F32:
         variance = np.mean(np.square(x), axis=-1, keepdims=True)
-        return x / np.sqrt(variance + np.float32(self._arch.rms_eps)) * self._weights(name)
+        normed: F32 = x / np.sqrt(variance + np.float32(self._arch.rms_eps))
+        return normed * self._weights(name)
 
     def _attention(self, index: int, x: F32) -> F32:
         arch = self._arch
@@ -60,7 +62,9 @@ class Reference:
         def project(part: str, heads: int) -> F32:
             weight = self._weights(layer(index, f"{part}.weight"))
             bias = self._weights(layer(index, f"{part}.bias"))
-            return (x @ weight.T + bias).reshape(count, heads, size).transpose(1, 0, 2)
+            flat = x @ weight.T + bias
+            by_head: F32 = flat.reshape(count, heads, size).transpose(1, 0, 2)
+            return by_head
 
         q = self._rotate(project("attn_q", arch.heads))
         group = arch.heads // arch.kv_heads
@@ -70,7 +74,8 @@ class Reference:
         scores += np.triu(np.full((count, count), -np.inf, dtype=np.float32), k=1)
         attended = np.exp(log_softmax(scores)) @ v
         joined = attended.transpose(1, 0, 2).reshape(count, arch.hidden)
-        return joined @ self._weights(layer(index, "attn_output.weight")).T
+        output: F32 = joined @ self._weights(layer(index, "attn_output.weight")).T
+        return output
 
     def _rotate(self, x: F32) -> F32:
         """Rotary embedding of [heads, tokens, head_size], first half against second half."""
@@ -86,7 +91,8 @@ class Reference:
         up = x @ self._weights(layer(index, "ffn_up.weight")).T
         with np.errstate(over="ignore"):
             gated = gate / (1 + np.exp(-gate)) * up
-        return gated @ self._weights(layer(index, "ffn_down.weight")).T
+        down: F32 = gated @ self._weights(layer(index, "ffn_down.weight")).T
+        return down
 
 
 class PackageWeights:
@@ -123,4 +129,5 @@ class PackageWeights:
 def log_softmax(x: F32) -> F32:
     """Along the last axis."""
     shifted = x - x.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    result: F32 = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return result

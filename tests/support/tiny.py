@@ -10,6 +10,7 @@ the LM head, so that greedy decoding goes on until it is stopped.
 from __future__ import annotations
 
 import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -121,24 +122,29 @@ def tiny_tokenizer(*, context_length: int = 2048) -> TokenizerSource:
     """256 bytes, merges for indentation and some frequent words, the control tokens, padding."""
     alphabet = byte_alphabet()
     tokens = list(alphabet)
-    merges: list[str] = []
-    known = set(tokens)
+    ranks: dict[tuple[str, str], int] = {}
 
     def learn(word: str) -> None:
-        left = word[0]
-        for right in word[1:]:
-            if left + right not in known:
-                merges.append(f"{left} {right}")
-                tokens.append(left + right)
-                known.add(left + right)
-            left += right
+        """Adds the merges that the word still lacks, so that it becomes one token."""
+        parts = list(word)
+        while len(parts) > 1:
+            pairs = list(pairwise(parts))
+            best = min(pairs, key=lambda pair: ranks.get(pair, len(ranks)))
+            if best not in ranks:
+                best = pairs[0]
+                ranks[best] = len(ranks)
+                tokens.append("".join(best))
+            at = pairs.index(best)
+            parts[at : at + 2] = ["".join(best)]
 
     blank = alphabet[0x20]
-    learn(blank * 8)
+    for length in range(2, 9):
+        learn(blank * length)
     for word in _WORDS:
         learn(word)
     for word in _WORDS[:12]:
         learn(blank + word)
+    merges = [" ".join(pair) for pair in ranks]
     types = [1] * len(tokens)
     first_control = len(tokens)
     tokens += CONTROL_TOKENS

@@ -28,7 +28,7 @@ from fimble.models.gguf_import.tokenizer import TokenizerSource
 from fimble.models.gguf_import.weights import GgufWeights, same_matrix
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
-__all__ = ["import_gguf"]
+__all__ = ["import_gguf", "read_architecture"]
 
 _PRECISIONS = ("int4", "int8", "fp16")
 
@@ -82,6 +82,11 @@ def import_gguf(
             ),
             progress=progress,
         )
+
+
+def read_architecture(file: GgufFile) -> Architecture:
+    """The model's numbers from an open file's metadata. Raises ImportFailed."""
+    return _architecture(_Metadata(file))
 
 
 class _Metadata:

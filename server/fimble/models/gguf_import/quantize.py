@@ -1,7 +1,7 @@
 """Float matrices to the package's formats, and back.
 
 Numbers in, packed arrays out: nothing here knows of models, files or GGUF. Every function
-treats rows independently, so callers may work in pieces of any size with the same result.
+treats rows independently, so callers may work in pieces of any size.
 
 The 4-bit search is in the spirit of llama.cpp's k-quants (ggml-quants.c): for each block,
 try several widths of the grid and keep the one whose weighted squared error, with the best
@@ -22,6 +22,7 @@ F32 = npt.NDArray[np.float32]
 U8 = npt.NDArray[np.uint8]
 
 _HALF_MAX = np.float32(65504)
+_NEARLY_ZERO = np.float32(1e-30)
 _LEVELS = 15  # 4 bits: 0 to 15
 _GRID_STEPS = np.arange(-1.0, 1.55, 0.25, dtype=np.float32)
 """Grids tried: the block's range is spread over 15 + step levels."""
@@ -172,8 +173,7 @@ class _Trial:
 
 
 def _reciprocal(values: F32) -> F32:
-    """1 / values, and 0 where that would be infinite (an empty or all but empty block)."""
-    with np.errstate(divide="ignore", over="ignore"):
-        inverse = np.float32(1) / values
-    finite: F32 = np.where(np.isfinite(inverse), inverse, np.float32(0))
-    return finite
+    """1 / values, and 0 where a value is nearly 0: such blocks become all zeros."""
+    usable = np.abs(values) > _NEARLY_ZERO
+    inverse: F32 = np.divide(np.float32(1), values, out=np.zeros_like(values), where=usable)
+    return inverse

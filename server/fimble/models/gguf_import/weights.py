@@ -25,6 +25,9 @@ __all__ = ["GgufWeights", "same_matrix"]
 F32 = npt.NDArray[np.float32]
 U8 = npt.NDArray[np.uint8]
 
+_IMPLAUSIBLE = 1e12
+"""Above any weight, and below what overflows when the quantiser squares it."""
+
 _COMPARED_WEIGHTS = 1 << 21
 
 
@@ -38,23 +41,24 @@ class GgufWeights:
     def rows(self, name: str, start: int, stop: int) -> F32:
         """Rows as float32 [stop - start, columns]; a vector's elements as [n, 1].
 
-        Raises ImportFailed when one is no finite number.
+        Raises ImportFailed when one is no number that a weight can be.
         """
         tensor = self._tensor(name)
         if len(tensor.shape) == 1:
             values = self._dequantised(tensor, 0, 1).reshape(-1, 1)[start:stop]
         else:
             values = self._dequantised(tensor, start, stop)
-        self._check_finite(values, name)
+        self._check_plausible(values, name)
         return values
 
     def _tensor(self, name: str) -> Tensor:
         return self._file.tensors[self._aliases.get(name, name)]
 
-    def _check_finite(self, values: F32, name: str) -> None:
-        if not np.isfinite(values).all():
+    def _check_plausible(self, values: F32, name: str) -> None:
+        if not (np.abs(values) < _IMPLAUSIBLE).all():  # false for NaN as well
             raise ImportFailed(
-                f"{self._file.path}: tensor {name!r} holds weights that are no finite numbers.",
+                f"{self._file.path}: tensor {name!r} holds what cannot be a weight "
+                "(infinite, undefined or enormous).",
                 next_step="Download it again.",
             )
 
@@ -65,7 +69,7 @@ class GgufWeights:
         if tensor.type == "F16":
             return raw.view("<f2").astype(np.float32)
         kind = gguf.GGMLQuantizationType[tensor.type]
-        # A damaged scale may be infinite or NaN: _check_finite says so.
+        # A damaged scale may be infinite or NaN: _check_plausible says so.
         with np.errstate(all="ignore"):
             values: F32 = gguf.quants.dequantize(raw, kind)
         return values
@@ -83,7 +87,7 @@ class GgufWeights:
         raw = self._file.raw_rows(tensor, start, stop)
         blocks = raw.reshape(stop - start, tensor.shape[1] // BLOCK, -1)
         scales = np.ascontiguousarray(blocks[..., :2]).view("<f2")[..., 0].astype(np.float32)
-        self._check_finite(scales, name)
+        self._check_plausible(scales, name)
         values, middle = _UNPACK[tensor.type](blocks[..., 2:])
         if format == "q8":
             shifted = (values.astype(np.int16) + (128 - middle)).astype(np.uint8)
