@@ -34,7 +34,8 @@ class Language:
     """One table row. ``id`` is our name and that of its first query folder.
 
     ``lsp_ids`` are the language ids of editors; ``queries`` are folders whose files are
-    joined, general ones first. ``elision`` stands for a body left out of a signature.
+    joined, general ones first. ``elision`` stands for a body left out of a signature,
+    ``comment`` begins a line comment.
     """
 
     id: str
@@ -47,6 +48,12 @@ class Language:
     function: str = "language"
     queries: tuple[str, ...] = ()
     elision: str = ""
+    comment: str = "//"
+
+    @property
+    def closing(self) -> str:
+        """What ends a body: a brace, a word or nothing."""
+        return self.elision.rpartition(" ")[2].replace("...", "")
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -60,7 +67,8 @@ LANGUAGES: tuple[Language, ...] = (
     Language(
         "python", "Python", "tree_sitter_python",
         (".py", ".pyi", ".pyw", ".pyx"), ("python",),
-        files=("SConstruct", "SConscript", "wscript"), shebangs=("python",), elision=" ...",
+        files=("SConstruct", "SConscript", "wscript"), shebangs=("python",),
+        elision=" ...", comment="#",
     ),
     Language(
         "javascript", "JavaScript", "tree_sitter_javascript",
@@ -98,7 +106,7 @@ LANGUAGES: tuple[Language, ...] = (
         "ruby", "Ruby", "tree_sitter_ruby",
         (".rb", ".rake", ".gemspec", ".ru", ".rbi"), ("ruby",),
         files=("Gemfile", "Rakefile", "Guardfile", "Vagrantfile", "Podfile", "Brewfile"),
-        shebangs=("ruby", "jruby"), elision=" ... end",
+        shebangs=("ruby", "jruby"), elision=" ... end", comment="#",
     ),
     Language(
         "php", "PHP", "tree_sitter_php", (".php", ".phtml", ".php5", ".inc"), ("php",),
@@ -108,11 +116,11 @@ LANGUAGES: tuple[Language, ...] = (
         "bash", "Bash", "tree_sitter_bash",
         (".sh", ".bash", ".zsh", ".ksh", ".bats", ".ebuild"), ("shellscript", "bash", "sh", "zsh"),
         files=(".bashrc", ".bash_profile", ".bash_aliases", ".profile", ".zshrc", "PKGBUILD"),
-        shebangs=("sh", "bash", "dash", "zsh", "ksh", "ash"), elision=_BRACES,
+        shebangs=("sh", "bash", "dash", "zsh", "ksh", "ash"), elision=_BRACES, comment="#",
     ),
     Language(
         "lua", "Lua", "tree_sitter_lua", (".lua", ".rockspec"), ("lua",),
-        shebangs=("lua", "luajit"), elision=" ... end",
+        shebangs=("lua", "luajit"), elision=" ... end", comment="--",
     ),
     Language(
         "kotlin", "Kotlin", "tree_sitter_kotlin", (".kt", ".kts"), ("kotlin",),
@@ -127,28 +135,30 @@ LANGUAGES: tuple[Language, ...] = (
         shebangs=("swift",), elision=_BRACES,
     ),
     Language(
-        "html", "HTML", "tree_sitter_html", (".html", ".htm", ".xhtml"), ("html",),
+        "html", "HTML", "tree_sitter_html", (".html", ".htm", ".xhtml"), ("html",), comment="",
     ),
-    Language("css", "CSS", "tree_sitter_css", (".css",), ("css",), elision=_BRACES),
+    Language("css", "CSS", "tree_sitter_css", (".css",), ("css",), elision=_BRACES, comment=""),
     Language(
         "json", "JSON", "tree_sitter_json",
         (".json", ".jsonc", ".json5", ".geojson", ".webmanifest", ".ipynb"),
         ("json", "jsonc"), files=(".prettierrc", ".eslintrc", ".babelrc", "composer.lock"),
+        comment="",
     ),
     Language(
         "yaml", "YAML", "tree_sitter_yaml", (".yaml", ".yml"), ("yaml", "dockercompose"),
-        files=(".clang-format", ".clang-tidy"),
+        files=(".clang-format", ".clang-tidy"), comment="#",
     ),
     Language(
         "toml", "TOML", "tree_sitter_toml", (".toml",), ("toml",),
-        files=("Cargo.lock", "poetry.lock", "uv.lock", "Pipfile"),
+        files=("Cargo.lock", "poetry.lock", "uv.lock", "Pipfile"), comment="#",
     ),
     Language(
         "sql", "SQL", "tree_sitter_sql", (".sql", ".ddl", ".dml", ".psql"), ("sql", "postgres"),
+        comment="--",
     ),
     Language(
         "markdown", "Markdown", "tree_sitter_markdown",
-        (".md", ".markdown", ".mkd", ".mdx"), ("markdown",),
+        (".md", ".markdown", ".mkd", ".mdx"), ("markdown",), comment="",
     ),
 )  # fmt: skip
 

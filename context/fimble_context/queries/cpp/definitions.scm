@@ -18,3 +18,5 @@
 (namespace_definition
   body: (declaration_list
     (declaration declarator: (_) @declarator) @definition.variable))
+; Defaulted and deleted functions have no body.
+(function_definition declarator: (_) @declarator) @definition.function

@@ -3,6 +3,8 @@
   (block) @body) @definition.selector
 
 (media_statement
+  .
+  (_) @name
   (block) @body) @definition.media
 
 (keyframes_statement

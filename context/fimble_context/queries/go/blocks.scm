@@ -1,10 +1,8 @@
 (source_file) @block
-(block) @block
 (statement_list) @block
-(expression_case) @block
-(type_case) @block
-(communication_case) @block
-(default_case) @block
+(expression_switch_statement) @block
+(type_switch_statement) @block
+(select_statement) @block
 (field_declaration_list) @block
 (interface_type) @block
 (import_spec_list) @block

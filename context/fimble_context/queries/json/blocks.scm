@@ -1,3 +1,3 @@
 (document) @block
-(object) @items
-(array) @items
+(object) @block
+(array) @block

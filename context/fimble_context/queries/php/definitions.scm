@@ -29,6 +29,6 @@
   body: (_)? @body) @definition.method
 
 (property_declaration
-  (property_element name: (variable_name) @name)) @definition.field
+  (property_element name: (variable_name (name) @name))) @definition.field
 
 (const_declaration (const_element . (name) @name)) @definition.constant

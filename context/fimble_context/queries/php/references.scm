@@ -6,5 +6,4 @@
 (named_type (name) @reference.type)
 (base_clause (name) @reference.type)
 (class_interface_clause (name) @reference.type)
-(variable_name) @reference.name
 (name) @reference.name

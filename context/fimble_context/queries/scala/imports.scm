@@ -1,9 +1,9 @@
-(import_declaration) @import
-(import_declaration path: (identifier) @import.source)
-(import_declaration (namespace_selectors (identifier) @import.name))
+(import_declaration path: (identifier) @import.part) @import
+(import_declaration (namespace_selectors (identifier) @import.name)) @import
 (import_declaration
   (namespace_selectors
     (arrow_renamed_identifier
       name: (identifier) @import.name
-      alias: (identifier) @import.alias)))
+      alias: (identifier) @import.alias))) @import
+(import_declaration (namespace_wildcard) @import.all) @import
 (package_clause) @package

@@ -1,2 +1,2 @@
-(table) @scope
-(table_array_element) @scope
+(table . (_) @name) @scope
+(table_array_element . (_) @name) @scope

@@ -1,3 +1,5 @@
+(ambient_declaration) @wrapper
+
 (abstract_class_declaration
   name: (_) @name
   body: (class_body) @body) @definition.class

@@ -1,4 +1,3 @@
-(stream) @block
 (block_mapping) @block
 (block_sequence) @block
 (flow_mapping) @items

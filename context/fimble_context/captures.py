@@ -1,0 +1,71 @@
+"""Runs a language's queries over a document's tree. Knows nodes; knows no meaning of them.
+
+Everything here is empty for a document without a tree or a language without that query, so
+callers need no other case for plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from tree_sitter import Node, QueryCursor
+
+from fimble_context.document import Document
+from fimble_context.languages import QueryName, query
+
+__all__ = ["Match", "captured", "matches", "node_text", "span"]
+
+Match: TypeAlias = tuple[int, dict[str, list[Node]]]
+"""The index of the pattern within its query, and the nodes by capture name."""
+
+# Bounds the work that one pathological text can cause; far above what real code needs.
+_MATCH_LIMIT = 100_000
+
+
+def matches(
+    document: Document, name: QueryName, start: int | None = None, end: int | None = None
+) -> list[Match]:
+    """Matches of a query that touch the code points ``start`` to ``end`` (default: all)."""
+    cursor, root = _cursor(document, name, start, end)
+    return cursor.matches(root) if cursor is not None and root is not None else []
+
+
+def captured(
+    document: Document, name: QueryName, start: int | None = None, end: int | None = None
+) -> Iterator[tuple[str, Node]]:
+    """Captured nodes with their capture names, in no particular order."""
+    cursor, root = _cursor(document, name, start, end)
+    if cursor is None or root is None:
+        return
+    for capture, nodes in cursor.captures(root).items():
+        for node in nodes:
+            yield capture, node
+
+
+def _cursor(
+    document: Document, name: QueryName, start: int | None, end: int | None
+) -> tuple[QueryCursor | None, Node | None]:
+    language = document.syntax_language
+    tree = document.tree
+    compiled = query(language, name) if language else None
+    if tree is None or compiled is None:
+        return None, None
+    cursor = QueryCursor(compiled, match_limit=_MATCH_LIMIT)
+    if start is not None or end is not None:
+        first = document.byte_of(start or 0)
+        last = document.byte_of(len(document.text) if end is None else end)
+        # A range of no bytes would mean no limit; the byte before lets a node end at it.
+        cursor.set_byte_range(max(0, first - 1), last + 1)
+    return cursor, tree.root_node
+
+
+def span(document: Document, node: Node) -> tuple[int, int]:
+    """The code points that a node covers."""
+    return document.offset_of_byte(node.start_byte), document.offset_of_byte(node.end_byte)
+
+
+def node_text(document: Document, node: Node) -> str:
+    """The text of a node, with the document's own line ends."""
+    start, end = span(document, node)
+    return document.text[start:end]
