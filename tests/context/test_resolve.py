@@ -6,6 +6,7 @@ In a case, the first line is the file that imports, then its import, then the ex
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -346,14 +347,14 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("name", sorted(TREES))
+@pytest.mark.parametrize("name", sorted(TREES.keys() - {"go"}))
 @pytest.mark.parametrize("content", range(len(BROKEN)))
 def test_broken_settings_are_no_settings(tmp_path: Path, name: str, content: int) -> None:
     root = tree(tmp_path, TREES[name])
     for file in root.rglob("*"):
         if file.suffix in (".json", ".toml", ".mod", ".work"):
             file.write_bytes(BROKEN[content].encode("utf-8", "surrogatepass"))
-    answers = [resolved(root, file, line) for tree, file, line, _ in CASES if tree == name]
+    answers = [resolved(root, file, line) for case, file, line, _ in CASES if case == name]
     # Relative imports need no settings.
     assert [answer for answer in answers if answer != "-"]
 
@@ -386,4 +387,4 @@ def test_paths_of_a_use_tree() -> None:
 
 def test_comments_in_json_but_not_in_its_strings() -> None:
     text = '{"a": "//x", /* c */ "b": [1,], // d\n "c": "y,}",}'
-    assert strip_json_comments(text).split() == '{"a": "//x", "b": [1], "c": "y,}"}'.split()
+    assert json.loads(strip_json_comments(text)) == {"a": "//x", "b": [1], "c": "y,}"}
