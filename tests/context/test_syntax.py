@@ -54,6 +54,7 @@ class Reference:
         self.parser = tree_sitter.Parser(languages.grammar(known))
         self.text = text
         self.tree = self.parser.parse(self.source)
+        self.edited = False
 
     @property
     def source(self) -> bytes:
@@ -67,6 +68,7 @@ class Reference:
         places.append(self.place(edit.start + len(edit.text)))
         (a, b, c), (pa, pb, pc) = zip(*places, strict=True)
         self.tree.edit(a, b, c, pa, pb, pc)
+        self.edited = True
 
     def place(self, offset: int) -> tuple[int, tuple[int, int]]:
         byte = len(encode_utf8(self.text[:offset]))
@@ -74,7 +76,9 @@ class Reference:
         return byte, (before.count(b"\n"), byte - (before.rfind(b"\n") + 1))
 
     def parse(self) -> str:
-        self.tree = self.parser.parse(self.source, self.tree)
+        if self.edited:
+            self.tree = self.parser.parse(self.source, self.tree)
+            self.edited = False
         return str(self.tree.root_node)
 
 

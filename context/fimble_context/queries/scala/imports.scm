@@ -1,4 +1,4 @@
-(import_declaration path: (identifier) @import.part) @import
+(import_declaration (identifier) @import.part) @import
 (import_declaration (namespace_selectors (identifier) @import.name)) @import
 (import_declaration
   (namespace_selectors
