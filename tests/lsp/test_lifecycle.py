@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from importlib import resources
 
 import pytest
 
@@ -94,6 +96,19 @@ async def test_parameters_that_cannot_be_read(params: dict[str, object]) -> None
         assert await ended(session.serving) == 0
 
 
+async def test_a_change_that_cannot_be_read_ends_suggestions_for_that_text() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        wire = session.wire
+        await wire.initialize()
+        wire.open("untitled:1", "")
+        assert await wire.complete("untitled:1", 0, 0)
+        document = {"uri": "untitled:1", "version": 2}
+        wire.notify("textDocument/didChange", {"textDocument": document, "contentChanges": 3})
+        assert await wire.complete("untitled:1", 0, 0) == []
+        wire.open("untitled:1", "")
+        assert await wire.complete("untitled:1", 0, 0)
+
+
 async def test_what_is_no_message_is_refused_and_the_next_one_served() -> None:
     async with in_process(lambda model: ScriptedEngine(["x"])) as session:
         wire = session.wire
@@ -114,6 +129,27 @@ async def test_a_stream_that_is_no_json_rpc_ends_the_server() -> None:
     async with in_process(lambda model: ScriptedEngine(["x"])) as session:
         session.wire.write(b"Content-Length: 99999999999\r\n\r\n")
         assert await ended(session.serving) == 1
+
+
+PROFILES = sorted(resources.files("pytest_lsp.clients").iterdir(), key=lambda file: file.name)
+
+
+@pytest.mark.parametrize("profile", [file.name for file in PROFILES if file.name.endswith(".json")])
+async def test_what_real_editors_say_of_themselves_is_understood(profile: str) -> None:
+    """And nothing is registered or shown that they did not offer."""
+    file = resources.files("pytest_lsp.clients") / profile
+    capabilities = json.loads(file.read_text(encoding="utf-8"))["capabilities"]
+    async with in_process(lambda model: ScriptedEngine(["x"]), config={}) as session:
+        wire = session.wire
+        await wire.initialize(capabilities=capabilities, clientInfo={"name": profile})
+        wire.open("untitled:1", "")
+        assert len(await wire.complete("untitled:1", 0, 0)) == 1
+        await wire.until(lambda: bool(wire.sent("fimble/status")))
+    workspace = capabilities.get("workspace", {})
+    dynamic = workspace.get("didChangeConfiguration", {}).get("dynamicRegistration", False)
+    assert bool(wire.sent("client/registerCapability")) == dynamic
+    assert bool(wire.sent("workspace/configuration")) == workspace.get("configuration", False)
+    assert not wire.sent("window/showMessage")
 
 
 class Slow(ScriptedEngine):

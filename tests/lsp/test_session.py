@@ -109,6 +109,18 @@ async def test_edits_leave_the_same_prompt_as_the_finished_text(
     assert await complete(client, "file:///p/edited.py", CURSOR) == expected != []
 
 
+async def test_five_requests_at_once_get_one_answer_each(
+    client: pytest_lsp.LanguageClient,
+) -> None:
+    """pytest-lsp fails a test in which a request gets no answer or an unknown one."""
+    open_document(client, "file:///p/five.py", SOURCE)
+    requests = [complete(client, "file:///p/five.py", CURSOR) for _ in range(5)]
+    *older, newest = await asyncio.gather(*requests)
+    assert len(newest) == 1
+    # An older one is superseded, unless it was done before the next one came.
+    assert all(texts in ([], newest) for texts in older)
+
+
 async def test_a_crlf_file_is_completed_like_its_lf_twin(
     client: pytest_lsp.LanguageClient,
 ) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from fimble.engine.base import Engine
 from fimble.lsp.server import FimbleServer
-from fimble.lsp.transport import messages_from
+from fimble.lsp.transport import messages_from, read_in_thread
 
 __all__ = ["Wire", "in_process"]
 
@@ -152,11 +152,7 @@ async def in_process(
         server.run(io.FileIO(to_server, "rb"), io.FileIO(from_server, "wb"))
     )
     wire = Wire(lambda data: os.write(from_client, data), config=config)
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=1 << 24)
-    transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), io.FileIO(to_client, "rb")
-    )
+    reader = read_in_thread(io.FileIO(to_client, "rb"))
     reading = asyncio.create_task(wire.read(reader))
     try:
         yield Session(wire, server, serving, engines)
@@ -164,5 +160,4 @@ async def in_process(
         with contextlib.suppress(OSError):
             os.close(from_client)
         await serving
-        transport.close()
         reading.cancel()

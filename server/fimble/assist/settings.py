@@ -16,7 +16,8 @@ class CompletionSettings:
     """``max_tokens`` bounds an answer, ``max_prompt_tokens`` a prompt; both count tokens.
 
     The prompt is also bounded by the model's window. ``disabled_languages`` are language ids
-    of the editor; ``exclude_patterns`` are patterns as in a .gitignore file.
+    of the editor; ``exclude_patterns`` are patterns as in a .gitignore file at the root of
+    the file system: without a slash in front they match at any depth.
     """
 
     enabled: bool = True

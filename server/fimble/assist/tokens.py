@@ -19,7 +19,7 @@ __all__ = ["TokenCounts"]
 #: UTF-8 bytes a token: low for code (3 to 4 is usual), so that estimates err upwards.
 _BYTES_A_TOKEN = 3
 #: Remembered counts; a line of code with its count is about 200 bytes of memory.
-_CAPACITY = 50_000
+_CAPACITY = 20_000
 
 
 class TokenCounts:

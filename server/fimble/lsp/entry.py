@@ -43,8 +43,21 @@ def serve(model: str | None, *, connect: Connect | None = None) -> int:
         code = loop.run_until_complete(run())
     except KeyboardInterrupt:
         code = 1
+    finally:
+        _wind_up(loop)
     logger.info("the end, with code %d", code)
     return end_process(code)
+
+
+def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancels what is left, such as a progress display that the editor never answered."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=2.0))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
 
 
 def _local_engine(model: str, on_event: Callable[[EngineEvent], None]) -> Engine:

@@ -71,8 +71,17 @@ class FimbleProtocol(LanguageServerProtocol):
         logger.warning("parameters of %s cannot be read", method or "a response")
         if method is not None and "id" in message:
             self._send_response(message["id"], error=error.to_response_error())
+        elif method == types.TEXT_DOCUMENT_DID_CHANGE:
+            self._forget_document(message.get("params"))
         elif "id" in message:
             self._handle_response(message["id"], None, types.ResponseError(-32603, "unreadable"))
+
+    def _forget_document(self, params: Any) -> None:
+        """A change that cannot be read leaves us with another text than the editor has."""
+        document = params.get("textDocument") if isinstance(params, dict) else None
+        uri = document.get("uri") if isinstance(document, dict) else None
+        if isinstance(uri, str):
+            self.documents.close(types.TextDocumentIdentifier(uri))
 
     def _in_order(self, message: dict[str, Any]) -> bool:
         """Whether the message may come now; answers requests that may not."""
