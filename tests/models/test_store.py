@@ -312,3 +312,26 @@ def test_a_file_that_is_none_or_no_gguf_is_refused(store: Store, tmp_path: Path)
     with pytest.raises(FimbleError):
         store.import_file(bad)
     assert store.packages() == []
+
+
+# --- the default ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen"),
+    [
+        (["mine"], "mine"),
+        (["a", "qwen2.5-coder-0.5b", "z"], "qwen2.5-coder-0.5b"),
+        ([], "Run `fimble model pull qwen2.5-coder-0.5b`."),
+        (["a", "z"], "Choose one with `--model a`, or with the setting `model`."),
+    ],
+)
+def test_the_model_that_runs_where_none_is_named(
+    store: Store, installed: list[str], chosen: str
+) -> None:
+    for name in installed:
+        make_package(store.root / name)
+    try:
+        assert store.default().name == chosen
+    except ModelNotFound as error:
+        assert error.next_step == chosen

@@ -19,7 +19,6 @@ from fimble.engine.options import EngineOptions
 from fimble.engine.package import PackageConfig, read_package_config
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import FimbleError, LoadFailed
-from fimble.models.catalogue import DEFAULT_MODEL
 from fimble.models.store import Store
 
 __all__ = ["ModelHost", "State"]
@@ -60,13 +59,15 @@ class ModelHost:
 
         Raises ModelNotFound, PackageError or LoadFailed.
         """
-        wanted = model or self._used or self._options.model or DEFAULT_MODEL
+        wanted = model or self._used or self._options.model
         known = self._resolved.get(wanted)
         if known is not None and (known.folder / "genai_config.json").is_file():
             return known
-        package = Store().find(wanted)
+        package = Store().find(wanted) if wanted else Store().default()
         config = read_package_config(package.path, package.name)
-        self._resolved[wanted] = self._resolved[str(config.folder)] = config
+        self._resolved[str(config.folder)] = config
+        if wanted:  # which model is the default may change while we run
+            self._resolved[wanted] = config
         return config
 
     def tokenizer(self, config: PackageConfig) -> PackageTokenizer:

@@ -90,6 +90,26 @@ class Store:
             )
         raise self._not_found(name_or_path)
 
+    def default(self) -> Package:
+        """What runs where nobody named a model: the default model, else the only one there is.
+
+        Raises ModelNotFound where none is installed, or several of which none is the default.
+        """
+        installed = self.packages()
+        for package in installed:
+            if package.name == DEFAULT_MODEL or len(installed) == 1:
+                return package
+        if not installed:
+            raise ModelNotFound(
+                "No model is installed.",
+                next_step=f"Run `fimble model pull {DEFAULT_MODEL}`.",
+            )
+        names = ", ".join(package.name for package in installed)
+        raise ModelNotFound(
+            f"Several models are installed ({names}), and none was chosen.",
+            next_step=f"Choose one with `--model {installed[0].name}`, or with the setting `model`.",
+        )
+
     def partial(self, name: str) -> Path:
         """Where unfinished work on ``name`` is kept, so that it can be resumed."""
         return self.root / _PARTIAL / check_name(name)
