@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
 import tempfile
 import time
@@ -34,13 +35,18 @@ _EXAMPLE = "inventory.py"
 
 #: What is typed, one entry a suggestion.
 _TYPED = (
-    '\n    def total_value(self) -> int:\n        """The value of all stock, in cents."""\n        ',
-    '\n\n    def out_of_stock(self) -> list[Item]:\n        """The items to order again."""\n        ',
+    "\n    def total_value(self) -> int:"
+    '\n        """The value of all stock, in cents."""'
+    "\n        ",
+    "\n\n    def out_of_stock(self) -> list[Item]:"
+    '\n        """The items to order again."""'
+    "\n        ",
     "\n\n    def cheapest(self) -> Item:\n        return min(",
 )
 
 _PATIENCE_SECONDS = 120.0
 _TYPING_SECONDS = 0.015
+_PICTURE_COLUMNS = 112
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +74,11 @@ def command(model: str, svg: Path | None, as_json: bool) -> None:
       fimble demo
     """
     _ensure_model(model)
-    console = Console(record=svg is not None, highlight=False, quiet=as_json)
+    width = None if svg is None else _PICTURE_COLUMNS
+    console = Console(record=svg is not None, width=width, highlight=False, quiet=as_json)
     steps = asyncio.run(_session(console, model))
     if svg is not None:
-        console.save_svg(str(svg), title="fimble demo")
+        _save_picture(console, svg)
     if as_json:
         echo_json(
             {
@@ -82,6 +89,13 @@ def command(model: str, svg: Path | None, as_json: bool) -> None:
                 ],
             }
         )
+
+
+def _save_picture(console: Console, path: Path) -> None:
+    """Writes what was shown as an SVG that fetches nothing: Rich's own loads fonts."""
+    picture = console.export_svg(title="fimble demo")
+    picture = re.sub(r"@font-face \{.*?\}\n", "", picture, flags=re.DOTALL)
+    path.write_text(picture, encoding="utf-8", newline="\n")
 
 
 def _ensure_model(model: str) -> None:
@@ -103,7 +117,8 @@ async def _session(console: Console, model: str) -> list[Step]:
             file = Path(folder) / _EXAMPLE
             file.write_text(source, encoding="utf-8", newline="\n")
             editor.open(file, source, "python")
-            console.print(f"[bold]{_EXAMPLE}[/bold], a window of {len(source.splitlines())} lines")
+            lines = len(source.splitlines())
+            console.print(f"[bold]{_EXAMPLE}[/bold], {lines} lines, the cursor at the end")
             return [await _step(console, editor, typed) for typed in _TYPED]
 
 
