@@ -6,7 +6,7 @@ import click
 
 from fimble.cli.output import echo_json, json_option
 from fimble.engine import control
-from fimble.engine.launcher import EngineOptions
+from fimble.engine.options import EngineOptions
 
 __all__ = ["command"]
 
