@@ -48,6 +48,12 @@ BLOCKS = [
         "\n        b()\n    else:\n        c()",
     ),
     ("tabs count as indentation", "\tif a:│", "\n\t\tb()\nc()", "\n\t\tb()"),
+    (
+        "at the left margin its first line says how deep it is",
+        "class A:\n    def f(self):\n│\n",
+        "        a()\n\n    def g(self):\n        b()",
+        "        a()",
+    ),
     ("white space at the end goes", "x = │", "1   \n\n", "1"),
     ("white space alone is nothing", "x = │", "  \n\n  ", ""),
     (

@@ -55,15 +55,15 @@ class Wire:
         self.send({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params})
         return self.next_id
 
-    async def request(self, method: str, params: Any = None) -> Any:
+    async def request(self, method: str, params: Any = None, *, patience: float = 30) -> Any:
         """The result of a request."""
-        answer = await self.answer(self.ask(method, params))
+        answer = await self.answer(self.ask(method, params), patience=patience)
         assert "error" not in answer, answer
         return answer.get("result")
 
-    async def answer(self, request: int) -> dict[str, Any]:
+    async def answer(self, request: int, *, patience: float = 30) -> dict[str, Any]:
         """The response to request ``request``."""
-        await self.until(lambda: bool(self.answers(request)))
+        await self.until(lambda: bool(self.answers(request)), patience=patience)
         return self.answers(request)[0]
 
     def answers(self, request: int | None) -> list[dict[str, Any]]:
@@ -73,9 +73,9 @@ class Wire:
         """Parameters of every notification or request of that method so far."""
         return [m.get("params") for m in self.messages if m.get("method") == method]
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Waits until ``holds()``; fails after half a minute, or when the server is gone."""
-        deadline = asyncio.get_running_loop().time() + 30
+    async def until(self, holds: Callable[[], bool], *, patience: float = 30) -> None:
+        """Waits until ``holds()``; fails after ``patience`` seconds, or without a server."""
+        deadline = asyncio.get_running_loop().time() + patience
         while not holds():
             assert not self.closed, f"the server is gone; it sent {self.messages}"
             assert asyncio.get_running_loop().time() < deadline, self.messages
@@ -103,11 +103,12 @@ class Wire:
     def ask_completion(self, uri: str, line: int, character: int) -> int:
         return self.ask("textDocument/inlineCompletion", completion_params(uri, line, character))
 
-    async def complete(self, uri: str, line: int, character: int) -> list[dict[str, Any]]:
+    async def complete(
+        self, uri: str, line: int, character: int, *, patience: float = 30
+    ) -> list[dict[str, Any]]:
         """The items of an inline completion."""
-        result = await self.request(
-            "textDocument/inlineCompletion", completion_params(uri, line, character)
-        )
+        params = completion_params(uri, line, character)
+        result = await self.request("textDocument/inlineCompletion", params, patience=patience)
         items: list[dict[str, Any]] = result["items"]
         return items
 

@@ -72,11 +72,11 @@ def trim(answer: str, place: Place) -> str:
 def block_end(answer: str, before: str) -> int | None:
     """Where a block ends that starts after ``before`` on its line; None while it goes on.
 
-    It ends before the first line that is indented less than the line it started in, and,
-    once it went deeper, before a line that is not deeper and follows a blank one: the next
-    definition. The answer may grow: what is decided once stays.
+    It ends before the first line that is indented less than its own first line (with what
+    is left of the cursor), and, once it went deeper, before a line that is not deeper and
+    follows a blank one: the next definition. The answer may grow: what is decided stays.
     """
-    base = _indent(before)
+    base = _indent(before + answer.partition("\n")[0])
     deeper = blank = False
     position = answer.find("\n") + 1
     while position:
