@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fimble.errors import DownloadError, ImportFailed, ModelError, ModelNotFound
@@ -182,7 +183,7 @@ def test_a_hub_that_gives_no_checksum_cannot_be_trusted_with_an_unpinned_file(
         (401, "GatedRepo", "gated", "Accept its terms at .*/someone/Tiny-Coder-GGUF"),
         (403, "GatedRepo", "gated", "hf auth login"),
         (401, "RepoNotFound", "does not exist, is private, or the token", "HF_TOKEN"),
-        (403, "", "refuses access", "HF_TOKEN"),
+        (403, "RepoNotFound", "refuses access", "HF_TOKEN"),
         (404, "EntryNotFound", "has no file tiny-coder-q4_k_m.gguf", "fimble model import"),
         (451, "", "answered 451", "browser"),
     ],
@@ -212,6 +213,28 @@ def test_a_host_that_accepts_and_says_nothing_is_given_up_in_time(
         puller.hub = dataclasses.replace(puller.hub, open_timeout=0.2, read_timeout=60)
         with pytest.raises(DownloadError, match=r"no answer within 0\.2 seconds"):
             puller.pull(make_entry(hub))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ALL_PROXY", "nonsense://127.0.0.1:9"),
+        pytest.param(
+            *("SSL_CERT_FILE", "/no/such/file.pem"),
+            marks=pytest.mark.skipif(
+                httpx.__version__.startswith("0.27."), reason="ignored by that version"
+            ),
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_named(
+    hub: StandInHub, puller: Puller, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with pytest.raises(DownloadError, match="proxy or certificate settings") as raised:
+        puller.pull(make_entry(hub))
+    assert variable in raised.value.next_step
 
 
 def test_without_another_source_an_unreachable_hub_is_an_error(

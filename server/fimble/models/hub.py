@@ -112,7 +112,8 @@ def fetch(
             if not download.receiving or failures >= hub.attempts:
                 raise HubUnreachable(
                     f"The connection to {hub.endpoint} failed: {error}.",
-                    next_step="Run the same command again: it goes on where it stopped.",
+                    next_step="Check the network and HF_ENDPOINT, then run the same command "
+                    "again: it goes on where it stopped.",
                 ) from error
             time.sleep(hub.pause * failures)
 
@@ -243,13 +244,7 @@ def _answer(hub: Hub, file: HubFile, *, start: int) -> Iterator[httpx.Response]:
         headers["authorization"] = f"Bearer {hub.token}"
     if start:
         headers["range"] = f"bytes={start}-"
-    tls = httpx.create_ssl_context()
-    tls.load_default_certs()  # the system's own roots too: company proxies sign with those
-    client = httpx.Client(
-        timeout=httpx.Timeout(hub.read_timeout, connect=hub.open_timeout),
-        verify=tls,
-        follow_redirects=True,  # httpx keeps the token from other hosts
-    )
+    client = _client(hub)
     with client:
         response = _send_within(hub.open_timeout, client, hub.url(file), headers)
         try:
@@ -257,6 +252,24 @@ def _answer(hub: Hub, file: HubFile, *, start: int) -> Iterator[httpx.Response]:
             yield response
         finally:
             response.close()
+
+
+def _client(hub: Hub) -> httpx.Client:
+    """A client after the user's proxy and certificate settings; HubUnreachable if they fail."""
+    try:
+        tls = httpx.create_ssl_context()
+        tls.load_default_certs()  # the system's own roots too: company proxies sign with those
+        return httpx.Client(
+            timeout=httpx.Timeout(hub.read_timeout, connect=hub.open_timeout),
+            verify=tls,
+            follow_redirects=True,  # httpx keeps the token from other hosts
+        )
+    except (OSError, ImportError, ValueError) as error:
+        raise HubUnreachable(
+            f"{hub.endpoint} cannot be asked with the proxy or certificate settings of this "
+            f"environment: {error}.",
+            next_step="Check HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE.",
+        ) from error
 
 
 def _send_within(
@@ -307,6 +320,9 @@ def _refuse(response: httpx.Response, hub: Hub, file: HubFile) -> None:
     if status in (408, 429) or status >= 500 or redirected:
         raise _Dropped(f"{response.url.host} answered {status} {response.reason_phrase}")
     code = response.headers.get("x-error-code", "")
+    if status == 403 and not code and "x-error-message" not in response.headers:
+        # The hub gives its reasons in headers; a company's filter answers just so.
+        raise _Dropped(f"{response.url.host} answered 403, as a filter in between would")
     page = f"{hub.endpoint}/{file.repo}"
     if code == "GatedRepo":
         raise DownloadError(
