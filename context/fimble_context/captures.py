@@ -14,7 +14,7 @@ from tree_sitter import Node, QueryCursor
 from fimble_context.document import Document
 from fimble_context.languages import QueryName, query
 
-__all__ = ["Match", "captured", "matches", "node_text", "span"]
+__all__ = ["Match", "captured", "matches", "matches_of", "node_text", "path_to", "span"]
 
 Match: TypeAlias = tuple[int, dict[str, list[Node]]]
 """The index of the pattern within its query, and the nodes by capture name."""
@@ -41,6 +41,32 @@ def captured(
     for capture, nodes in cursor.captures(root).items():
         for node in nodes:
             yield capture, node
+
+
+def matches_of(document: Document, node: Node) -> list[Match]:
+    """Matches of the definitions query that begin at ``node`` itself."""
+    cursor, _ = _cursor(document, "definitions", None, None)
+    if cursor is None:
+        return []
+    cursor.set_max_start_depth(0)
+    return cursor.matches(node)
+
+
+def path_to(document: Document, offset: int) -> list[Node]:
+    """The nodes from below the root down to those that hold or end at ``offset``."""
+    tree = document.tree
+    if tree is None:
+        return []
+    at = document.byte_of(offset)
+    found: dict[int, Node] = {}
+    for byte in (at, max(0, at - 1)):
+        cursor = tree.walk()
+        while cursor.goto_first_child_for_byte(byte) is not None:
+            node = cursor.node
+            if node is None or node.start_byte > byte:
+                break
+            found[node.id] = node
+    return list(found.values())
 
 
 def _cursor(

@@ -109,9 +109,22 @@ class Document:
         """The syntax tree of the text as it stands, parsed if need be.
 
         None for plain text and for a text that is too large or too slow to parse. An edit
-        makes the tree's nodes stale.
+        makes the tree's nodes stale. See ``tree_is_exact``.
         """
         return self._syntax_tree().tree(self._text)
+
+    @property
+    def tree_is_exact(self) -> bool:
+        """False where there is no tree, or the parser had no time to follow the last edits.
+
+        Then ``tree`` is an older one whose positions have been shifted; ``settle`` helps.
+        """
+        syntax = self._syntax_tree()
+        return syntax.tree(self._text) is not None and syntax.exact
+
+    def settle(self) -> None:
+        """Bring an inexact tree up to date; may take seconds, so not while the user waits."""
+        self._syntax_tree().settle(self._text)
 
     @property
     def source(self) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from fimble_context.captures import Match, captured, matches, node_text
+from fimble_context.captures import Match, matches, matches_of, node_text, path_to
 from fimble_context.comments import documentation
 from fimble_context.document import Document
 from fimble_context.signatures import body_start, header
@@ -23,6 +23,7 @@ CONTAINERS = frozenset({"class", "interface", "struct", "enum", "impl"})
 
 _DEFINITION = "definition."
 _LONGEST_TAIL = 100
+_DEEPEST = 64
 _NAMES = frozenset(
     {
         "identifier",
@@ -60,18 +61,24 @@ class Symbol:
 
 
 def outline(document: Document) -> tuple[Symbol, ...]:
-    """The document's definitions, nested, in the order of the text."""
-    return _nest(_symbols(document, matches(document, "definitions"), None, None))
+    """The document's definitions, nested, in the order of the text.
+
+    Definitions nested more than 64 deep (which only generated data has) are left out.
+    """
+    return _nest(_symbols(document, matches(document, "definitions")))
 
 
 def symbols_at(document: Document, offset: int) -> tuple[Symbol, ...]:
     """The definitions around ``offset``, outermost first, without their children.
 
-    Costs by the depth of the tree, not by the length of the text.
+    Costs by the depth of the tree, not by the length of the text. Variables and constants
+    that are known by standing at the top of a file are not among them.
     """
-    found = _symbols(document, matches(document, "definitions", offset, offset), offset, offset)
-    around = [symbol for symbol in found if symbol.start <= offset <= symbol.end]
-    return tuple(sorted(_as_methods(_nest(around)), key=lambda symbol: symbol.start))
+    found = [match for node in path_to(document, offset) for match in matches_of(document, node)]
+    around = [
+        symbol for symbol in _symbols(document, found) if symbol.start <= offset <= symbol.end
+    ]
+    return tuple(replace(symbol, children=()) for symbol in walk(_nest(around)))
 
 
 def walk(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
@@ -81,12 +88,8 @@ def walk(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
         yield from walk(symbol.children)
 
 
-def _symbols(
-    document: Document, found: list[Match], start: int | None, end: int | None
-) -> list[Symbol]:
-    wrappers = {
-        node.id for name, node in captured(document, "definitions", start, end) if name == "wrapper"
-    }
+def _symbols(document: Document, found: list[Match]) -> list[Symbol]:
+    wrappers = {captures["wrapper"][0].id for _, captures in found if "wrapper" in captures}
     docs = {
         captures["documented"][0].id: captures["doc"][0]
         for _, captures in found
@@ -188,6 +191,8 @@ def _nest(symbols: list[Symbol]) -> tuple[Symbol, ...]:
     for index, symbol in enumerate(ordered):
         while stack and not _contains(ordered[stack[-1]], symbol):
             stack.pop()
+        if len(stack) > _DEEPEST:
+            continue
         children.setdefault(stack[-1] if stack else -1, []).append(index)
         stack.append(index)
 
@@ -214,9 +219,3 @@ def _contains(outer: Symbol, inner: Symbol) -> bool:
         and inner.end <= outer.end
         and (outer.end - outer.start > inner.end - inner.start)
     )
-
-
-def _as_methods(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
-    """Nested symbols one by one, without children, their kinds told by what holds them."""
-    for symbol in walk(symbols):
-        yield replace(symbol, children=())

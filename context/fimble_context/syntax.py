@@ -2,8 +2,10 @@
 
 Knows tree-sitter and bytes, and nothing of what a tree is used for. An edit costs a note of
 it; the next look at the tree applies all notes and lets the parser reuse what they left
-whole. A document too large or too slow to parse has no tree, and everything that asks for
-one gets by without.
+whole. Where that takes long (one open bracket at the top of a large file can make the parser
+rethink all of it), the old tree with its positions shifted serves until a parse gets through.
+A document too large or too slow to parse at all has no tree, and everything that asks for one
+gets by without.
 """
 
 from __future__ import annotations
@@ -18,10 +20,18 @@ from tree_sitter import Parser, Point, Tree
 from fimble_context.languages import Language, grammar
 from fimble_context.positions import LineIndex, encode_utf8, units_before
 
-__all__ = ["MAX_PARSED_BYTES", "PARSE_SECONDS", "ByteEdit", "SyntaxTree", "byte_offset"]
+__all__ = [
+    "MAX_PARSED_BYTES",
+    "PARSE_SECONDS",
+    "REPARSE_SECONDS",
+    "ByteEdit",
+    "SyntaxTree",
+    "byte_offset",
+]
 
 MAX_PARSED_BYTES = 5_000_000
 PARSE_SECONDS = 2.0
+REPARSE_SECONDS = 0.03
 
 _CHUNK = 1 << 16
 _LONE_CR = re.compile(rb"\r(?!\n)")
@@ -51,6 +61,7 @@ class SyntaxTree:
         self._tree: Tree | None = None
         self._source = b""
         self._current = False
+        self._exact = False
         self._pending: list[ByteEdit] = []
         self._gave_up_at = 0  # length of the text that took too long
 
@@ -99,16 +110,31 @@ class SyntaxTree:
                     edit.new_end_point,
                 )
         self._pending.clear()
-        self._tree = _parse(self._parser, source, old)
+        parsed = _parse(self._parser, source, old, REPARSE_SECONDS if old else PARSE_SECONDS)
+        self._exact = parsed is not None
+        self._tree = parsed if parsed is not None else old
         self._gave_up_at = 0 if self._tree is not None else len(text)
         return self._tree
+
+    @property
+    def exact(self) -> bool:
+        """Whether the last tree is that of its text, not an older one with shifted positions."""
+        return self._exact
+
+    def settle(self, text: str) -> None:
+        """Parse without haste, if the last look at the tree had to do with an older one."""
+        if self.tree(text) is None or self._exact or self._parser is None:
+            return
+        parsed = _parse(self._parser, self._source, self._tree, PARSE_SECONDS)
+        if parsed is not None:
+            self._tree, self._exact = parsed, True
 
     def copy(self) -> SyntaxTree:
         """An independent tree in the same state; cheap, since nodes are shared."""
         other = SyntaxTree(self.language)
         other._tree = self._tree.copy() if self._tree is not None else None
         other._source = self._source
-        other._current = self._current
+        other._current, other._exact = self._current, self._exact
         other._pending = list(self._pending)
         other._gave_up_at = self._gave_up_at
         return other
@@ -124,8 +150,8 @@ def _source_bytes(text: str) -> bytes:
     return _LONE_CR.sub(b"\n", source) if b"\r" in source else source
 
 
-def _parse(parser: Parser, source: bytes, old: Tree | None) -> Tree | None:
-    deadline = time.monotonic() + PARSE_SECONDS
+def _parse(parser: Parser, source: bytes, old: Tree | None, seconds: float) -> Tree | None:
+    deadline = time.monotonic() + seconds
 
     def read(offset: int, _point: Point) -> bytes:
         return source[offset : offset + _CHUNK]
@@ -140,7 +166,7 @@ def _parse(parser: Parser, source: bytes, old: Tree | None) -> Tree | None:
     except ValueError:
         # Without a reset the parser would go on with this text when it is given another.
         parser.reset()
-        log.info("Gave up parsing a text of %d bytes after %.1f s", len(source), PARSE_SECONDS)
+        log.debug("Gave up parsing a text of %d bytes after %.2f s", len(source), seconds)
         return None
 
 

@@ -88,10 +88,10 @@ def count_parses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     parse = syntax._parse
 
     def counted(
-        parser: tree_sitter.Parser, source: bytes, old: tree_sitter.Tree | None
+        parser: tree_sitter.Parser, source: bytes, old: tree_sitter.Tree | None, seconds: float
     ) -> tree_sitter.Tree | None:
         parses.append(len(source))
-        return parse(parser, source, old)
+        return parse(parser, source, old, seconds)
 
     monkeypatch.setattr(syntax, "_parse", counted)
     return parses
@@ -188,3 +188,23 @@ def test_a_text_that_takes_too_long_is_not_tried_again(monkeypatch: pytest.Monke
     document.apply(Edit(0, 140_000, ""))
     assert document.tree is not None
     assert len(parses) == 2
+
+
+def test_an_edit_that_is_slow_to_parse_leaves_the_older_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    document = Document("y = 1\n" + "x = [1, 2]\n" * 3000 + "def last(): ...\n", language="python")
+    assert document.tree is not None and document.tree_is_exact
+    monkeypatch.setattr(syntax, "REPARSE_SECONDS", -1.0)
+    document.apply(Edit(4, 4, "f("))
+    assert document.tree is not None and not document.tree_is_exact
+    last = document.tree.root_node.named_children[-1]
+    start = document.offset_of_byte(last.start_byte)
+    assert document.text[start:] == "def last(): ...\n"
+    document.settle()
+    assert document.tree_is_exact
+    monkeypatch.undo()
+    document.apply(Edit(4, 6, ""))
+    fresh = Document(document.text, language="python")
+    document.settle()
+    assert tree_text(document) == tree_text(fresh)
