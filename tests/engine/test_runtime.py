@@ -21,7 +21,7 @@ from fimble.engine.runtime import DISTRIBUTIONS, Model, Session, find_runtime
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import GenerationFailed, LoadFailed, RuntimeMissing
 
-IDS = [(number * number * 7 + number * 3) % 390 for number in range(70)]
+IDS = [(number * number * 7 + number * 3) % 300 for number in range(70)]
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_choosing_without_continuation_equals_appending(tiny: Path, model: Model
         session.append(IDS)
         tokens = []
         for _ in range(40):
-            tokens.append(int(np.argmax(session.logits()[:400])))
+            tokens.append(int(np.argmax(session.logits()[:300])))
             session.append([tokens[-1]])
         return tokens
 
@@ -210,9 +210,9 @@ def wrapped(tiny: Path, wrapper: type[NoContinuation]) -> Model:
 
 
 def test_the_probe_believes_what_it_sees(tiny: Path) -> None:
-    assert probe_continuation(Model(read_package_config(tiny)), 409)
-    assert not probe_continuation(wrapped(tiny, NoContinuation), 409)
-    assert not probe_continuation(wrapped(tiny, WrongRewind), 409)
+    assert probe_continuation(Model(read_package_config(tiny)), 300)
+    assert not probe_continuation(wrapped(tiny, NoContinuation), 300)
+    assert not probe_continuation(wrapped(tiny, WrongRewind), 300)
 
 
 def test_loading_measures_and_reports(tiny: Path) -> None:

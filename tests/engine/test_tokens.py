@@ -174,7 +174,7 @@ def test_an_incomplete_character_at_the_end_is_replaced(tokenizer: PackageTokeni
     assert decoder.finish() == "\ufffd"
 
 
-@given(st.lists(st.integers(0, 399)))
+@given(st.lists(st.integers(0, 299)))
 @settings(deadline=None)
 def test_pieces_join_to_the_whole_for_any_ids(tiny: Path, ids: list[int]) -> None:
     tokenizer = shared_tokenizer(tiny)

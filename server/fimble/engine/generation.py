@@ -71,6 +71,8 @@ class Generation:
         self._since = 0.0
         self._index = 0
         self._logprob_sum = 0.0
+        #: How the last candidate ended, once it has.
+        self.finish_reason: FinishReason = "stop"
 
     # --- for the scheduler ---------------------------------------------------------------
 
@@ -149,6 +151,7 @@ class Generation:
                     # what the model said.
                     rest = decoder.finish() if end.reason == "stop" else ""
                     text += matcher.push(rest) + matcher.finish()
+                self.finish_reason = end.reason
                 self._emit(self._last_chunk(text, index, end))
                 return saved
             yield from self._pause(decoding=True)

@@ -16,6 +16,9 @@ from fimble.errors import GenerationFailed
 
 __all__ = ["Sampler", "Sampling"]
 
+#: A lower temperature chooses the most likely token anyway, if it does not overflow.
+_GREEDY_BELOW = 1e-4
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -53,7 +56,8 @@ class Sampler:
                 next_step="This package does not work on this provider and driver; try another "
                 "package, or update the driver.",
             )
-        token = best if self._settings.temperature <= 0 else self._draw(logits, highest)
+        greedy = self._settings.temperature < _GREEDY_BELOW
+        token = best if greedy else self._draw(logits, highest)
         return token, float(logits[token]) - highest - _log_sum(logits, highest)
 
     def _draw(self, logits: Logits, highest: float) -> int:

@@ -239,14 +239,13 @@ class Scheduler:
                 self._report(job, Done())
 
     def _report(self, job: Job, event: Event) -> None:
-        if isinstance(event, Done) and job.cancelled and job.request is not None:
-            self._metrics.requests["cancelled"] += 1
-            generation = job.generation
-            job.deliver(
-                CompletionChunk("", finish_reason="cancelled")
-                if generation is None
-                else generation.cancelled()
-            )
-        elif isinstance(event, FimbleError):
+        generation = job.generation
+        if isinstance(event, FimbleError):
             self._metrics.requests["error"] += 1
+        elif job.cancelled and job.request is not None:
+            self._metrics.requests["cancelled"] += 1
+            nothing = CompletionChunk("", finish_reason="cancelled")
+            job.deliver(nothing if generation is None else generation.cancelled())
+        elif generation is not None:
+            self._metrics.requests[generation.finish_reason] += 1
         job.deliver(event)

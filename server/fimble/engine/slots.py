@@ -153,7 +153,7 @@ class SlotPool:
         # max takes the first of equals: the least recently used.
         free.sort(key=lambda slot: slot.last_used)
         best = max(free, key=lambda slot: slot.reusable(ids), default=None)
-        if best is not None and best.reusable(ids) * 2 >= max(1, len(best.ids)):
+        if best is not None and best.ids and _worth_it(best, ids):
             return best
         own = [slot for slot in free if document and slot.document == document]
         if own:
@@ -163,3 +163,8 @@ class SlotPool:
             self.slots.append(made)
             return made
         return free[0] if free else None
+
+
+def _worth_it(slot: Slot, ids: Sequence[int]) -> bool:
+    """Whether taking the slot saves half of the prompt, or costs less than half its state."""
+    return slot.reusable(ids) * 2 >= min(len(ids), len(slot.ids))
