@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import Callable
 
@@ -11,7 +10,7 @@ from fimble import __version__
 from fimble.engine.base import Engine
 from fimble.engine.client import EngineEvent, LocalEngine
 from fimble.lsp.engine_host import Connect
-from fimble.lsp.lifecycle import end_process
+from fimble.lsp.lifecycle import end_process, spare_collector
 from fimble.lsp.logs import start_logging
 from fimble.lsp.server import FimbleServer
 from fimble.lsp.transport import take_standard_streams
@@ -34,10 +33,7 @@ def serve(model: str | None, *, connect: Connect | None = None) -> int:
     async def run() -> int:
         return await FimbleServer(connect or _local_engine, model=model or "").run(stdin, stdout)
 
-    # Protocol types are some 100,000 objects that live for ever: looking through them again
-    # and again would cost a keystroke now and then tens of milliseconds.
-    gc.collect()
-    gc.freeze()
+    spare_collector()
     loop = asyncio.new_event_loop()
     try:
         code = loop.run_until_complete(run())
