@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -110,7 +111,7 @@ class Policy:
     """Which files may be used, for the folders of a workspace and for any other path.
 
     ``exclude_globs`` are the user's, in .gitignore syntax, relative to each folder. Ignore
-    files are read again whenever they are asked about: they are few and small.
+    files are read again when they have changed.
     """
 
     def __init__(self, folders: Sequence[Path], exclude_globs: Iterable[str] = ()) -> None:
@@ -198,7 +199,9 @@ class Policy:
         return FolderRules(str(root), own + around, tuple(self._exclusions(str(root))))
 
     def _exclusions(self, folder: str) -> Iterator[_Rules]:
-        yield from _compiled(self._globs, folder, "the user's globs")
+        rules = _compiled(self._globs, folder, "the user's globs")
+        if rules is not None:
+            yield rules
 
 
 def _verdict(rules: _Rules, path: str, is_folder: bool) -> bool | None:
@@ -234,24 +237,34 @@ def _read_exclude(repository: Path) -> Iterator[_Rules]:
 
 def _read(file: Path, folder: str) -> Iterator[_Rules]:
     try:
-        with file.open("rb") as stream:
-            text = stream.read(_MAX_IGNORE_BYTES).decode("utf-8", "replace")
+        status = os.stat(file)  # noqa: PTH116
+        rules = _parsed(str(file), folder, status.st_size, status.st_mtime_ns)
     except OSError:
         return  # hardly any folder has one
-    yield from _compiled(text.splitlines(), folder, file.name)
+    if rules is not None:
+        yield rules
 
 
-def _compiled(lines: Iterable[str], folder: str, origin: str) -> Iterator[_Rules]:
+@lru_cache(maxsize=1024)
+def _parsed(file: str, folder: str, _size: int, _mtime_ns: int) -> _Rules | None:
+    """An ignore file's rules, as long as it has this size and time of change."""
+    with Path(file).open("rb") as stream:
+        text = stream.read(_MAX_IGNORE_BYTES).decode("utf-8", "replace")
+    return _compiled(tuple(text.splitlines()), folder, Path(file).name)
+
+
+@lru_cache(maxsize=64)
+def _compiled(lines: tuple[str, ...], folder: str, origin: str) -> _Rules | None:
     spec = _spec(lines, origin)
     sources = [
         pattern.regex.pattern.replace("?P<ps_d>", "?:")
         for pattern in spec.patterns
         if isinstance(pattern, RegexPattern) and pattern.regex is not None
     ]
-    if sources:
-        yield _Rules(
-            spec, re.compile("|".join(f"(?:{source})" for source in sources)), folder, origin
-        )
+    if not sources:
+        return None
+    any_match = re.compile("|".join(f"(?:{source})" for source in sources))
+    return _Rules(spec, any_match, folder, origin)
 
 
 def _spec(lines: Iterable[str], origin: str) -> GitIgnoreSpec:

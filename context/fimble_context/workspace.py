@@ -108,7 +108,7 @@ class Walk:
                     entries.append(entry)
         except OSError:
             self._refuse("unreadable")
-            # What the cache holds of this folder is still the best that is known.
+            # What is known of its files may still be right.
             self.complete = False
         return sorted(entries, key=lambda entry: entry.name)
 

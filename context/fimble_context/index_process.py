@@ -1,0 +1,141 @@
+"""Starts the index's process and speaks with it: two threads, none of which anyone waits for.
+
+Knows frames and the process; what they are about is ``index``'s affair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fimble_context.frames import Frame, read_frame, write_frame
+
+__all__ = ["IndexProcess"]
+
+# While someone types, a document changes many times a second; the last one counts.
+_SETTLE_SECONDS = 0.3
+_END_SECONDS = 2.0
+# Never "-m": that would import from the working folder, which may be anyone's.
+_COMMAND = (
+    "import sys; sys.path[:] = sys.argv[1:]; from fimble_context.index_worker import main; main()"
+)
+
+
+class IndexProcess:
+    """The process of one index. ``on_frame`` is called on a thread of its own, ``None`` at the end.
+
+    What is posted under a key replaces what was posted under it and not yet sent.
+    """
+
+    def __init__(
+        self, setup: dict[str, Any], folder: Path, on_frame: Callable[[Frame | None], None]
+    ) -> None:
+        """Start it; ``folder`` becomes its working folder. Raises OSError if that fails."""
+        self._on_frame = on_frame
+        self._posted: dict[str, tuple[dict[str, Any], str]] = {}
+        self._busy: set[str] = set()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _COMMAND, *(entry for entry in sys.path if entry)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            # No console window of its own, on systems that would open one.
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+        self._threads = [
+            threading.Thread(target=self._feed, args=(setup,), daemon=True, name="index-feed"),
+            threading.Thread(target=self._listen, daemon=True, name="index-listen"),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def post(self, key: str, header: dict[str, Any], text: str = "") -> None:
+        """Send a frame soon; returns at once."""
+        with self._changed:
+            # Moved to the end: what is sent keeps the order of what happened last.
+            self._posted.pop(key, None)
+            self._posted[key] = (header, text)
+            self._changed.notify()
+
+    def answered(self, key: str) -> None:
+        """The process has dealt with what was posted under a key; the next may be sent."""
+        with self._changed:
+            self._busy.discard(key)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """End the process, promptly and whatever it does; what it has stored stays whole."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            self._changed.notify()
+        with contextlib.suppress(OSError):
+            self._process.terminate()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_END_SECONDS)
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+    def _feed(self, setup: dict[str, Any]) -> None:
+        stream = self._process.stdin
+        assert stream is not None
+        try:
+            write_frame(stream, setup)
+            while True:
+                batch = self._next()
+                if batch is None:
+                    return
+                for header, text in batch:
+                    write_frame(stream, header, text.encode("utf-8", "surrogatepass"))
+        except (OSError, ValueError):
+            return  # it is gone; the listening thread says so
+
+    def _next(self) -> list[tuple[dict[str, Any], str]] | None:
+        """What to send next, after a moment in which it may be replaced; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._ready())
+            settled = time.monotonic() + _SETTLE_SECONDS
+            while not self._closed and time.monotonic() < settled:
+                self._changed.wait(settled - time.monotonic())
+            if self._closed:
+                return None
+            keys = self._ready()
+            self._busy.update(key for key in keys if "path" in self._posted[key][0])
+            return [self._posted.pop(key) for key in keys]
+
+    def _ready(self) -> list[str]:
+        return [key for key in self._posted if key not in self._busy]
+
+    def _listen(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        while True:
+            frame = read_frame(stream)
+            if self._closed:
+                return
+            self._on_frame(frame)
+            if frame is None:
+                return
