@@ -93,7 +93,6 @@ class ModelHost:
         if not model and self.loaded is not None:
             return self.loaded
         config = self.config(model)
-        self._used = str(config.folder)
         if self.loaded is not None and self.loaded.config.folder == config.folder:
             return self.loaded
         failed = self._failed.get(config.folder)
@@ -133,6 +132,7 @@ class ModelHost:
             self._note_failure(config, failure)
             raise failure from error
         self.loaded = loaded
+        self._used = str(config.folder)
         self.state = "ready"
         self._metrics.loads += 1
         self._metrics.load_seconds = time.perf_counter() - begun

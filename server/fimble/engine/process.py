@@ -24,6 +24,7 @@ from fimble.engine.address import (
     FAILURE_MARK,
     EngineAddress,
     life_lock_path,
+    read_address,
     remove_address,
     work_dir,
     write_address,
@@ -56,6 +57,10 @@ def main(arguments: list[str]) -> int:
     try:
         # Before anything that could load a library from the current directory.
         os.chdir(system.make_private_dir(work_dir()))
+        running = read_address()
+        if running is not None and system.is_alive(running.pid, running.started_at):
+            raise TimeoutError
+        # An engine that is ending has taken its address away and lets go in a moment.
         with system.exclusive_lock(life_lock_path(), timeout=15.0):
             runtime = find_runtime()
             _log.info("fimble %s with %s %s", fimble.__version__, runtime.name, runtime.version)
