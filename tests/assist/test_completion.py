@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from fimble.assist.completion import CompletionService
+from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
 from fimble.assist.settings import CompletionSettings
 from fimble.engine.protocol import Control, Text
 from fimble.errors import EngineUnavailable, ModelError
+from fimble_context.assemble import Context, Section
 from tests.assist.places import at_mark
 from tests.support.scripted_engine import Answer, ScriptedEngine, prompt_as_text
 
@@ -149,3 +151,11 @@ async def test_an_engine_error_comes_through() -> None:
     document, offset = at_mark("│")
     with pytest.raises(EngineUnavailable):
         await CompletionService(engine).complete(document, offset, CompletionSettings())
+
+
+def test_what_is_not_the_suffix_stands_in_front_of_the_prefix() -> None:
+    kinds = ("skeleton", "import os\n\r\n"), ("prefix", "x = "), ("suffix", "\r\n")
+    sections = tuple(Section("a.py", kind, "", 1, text) for kind, text in kinds)
+    prompt = completion_prompt(Context(sections, 10, ()))
+    assert prompt_as_text(prompt) == ("<fim_prefix>import os\n\nx = <fim_suffix>\n<fim_middle>")
+    assert sum(isinstance(part, Control) for part in prompt) == LAYOUT_TOKENS

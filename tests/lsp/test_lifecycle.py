@@ -8,8 +8,9 @@ from importlib import resources
 
 import pytest
 
-from fimble.engine.base import ModelInfo
 from fimble.engine.client import EngineEvent
+from fimble.errors import EngineUnavailable
+from fimble.lsp import configuration
 from tests.lsp.wire import Wire, in_process
 from tests.support.scripted_engine import ScriptedEngine
 
@@ -152,43 +153,79 @@ async def test_what_real_editors_say_of_themselves_is_understood(profile: str) -
     assert not wire.sent("window/showMessage")
 
 
-class Slow(ScriptedEngine):
-    """Tells what the real one tells while it starts."""
-
-    def __init__(self, on_event: object) -> None:
-        super().__init__(["x"])
-        self.on_event = on_event
-
-    async def model_info(self) -> ModelInfo:
-        if self.on_event is not None:
-            tell, self.on_event = self.on_event, None
-            assert callable(tell)
-            tell(EngineEvent("starting", "The engine is being started."))
-            await asyncio.sleep(0)
-            tell(EngineEvent("loading", "The model is being loaded."))
-            await asyncio.sleep(0)
-            tell(EngineEvent("ready", "The model is loaded."))
-        return self.info
+STARTING = EngineEvent("starting", "The engine is being started.")
+LOADING = EngineEvent("loading", "The model is being loaded.")
+READY = EngineEvent("ready", "The model is loaded.")
+FAILED = EngineEvent("failed", "The model cannot be loaded.")
+DIED = EngineEvent("died", "The engine ended unexpectedly.", "Its log says more.")
 
 
-async def test_load_progress_is_shown_where_the_editor_can() -> None:
+@pytest.mark.parametrize("last", [READY, FAILED])
+async def test_loading_is_shown_where_the_editor_can(last: EngineEvent) -> None:
     async with in_process(lambda model: ScriptedEngine(["x"])) as session:
-        host = session.server.host
-        host._connect = lambda model, on_event: Slow(on_event)
         wire = session.wire
-        await wire.initialize(
-            capabilities={"window": {"workDoneProgress": True}},
-            initializationOptions={"model": "slow"},
-        )
-        await wire.until(
-            lambda: [p["value"]["kind"] for p in wire.sent("$/progress")][-1:] == ["end"]
-        )
-        shown = [p["value"] for p in wire.sent("$/progress")]
+        await wire.initialize(capabilities={"window": {"workDoneProgress": True}})
+        await wire.until(lambda: bool(wire.sent("fimble/status")))
+        for event in (STARTING, LOADING, last):
+            session.tell(event)
+        await wire.until(lambda: len(wire.sent("$/progress")) == 3)
+        shown = [params["value"] for params in wire.sent("$/progress")]
     assert [(value["kind"], value.get("message")) for value in shown] == [
-        ("begin", "The engine is being started."),
-        ("report", "The model is being loaded."),
+        ("begin", STARTING.message),
+        ("report", LOADING.message),
         ("end", None),
     ]
     assert len(wire.sent("window/workDoneProgress/create")) == 1
     states = [sent["state"] for sent in wire.sent("fimble/status")]
-    assert states == ["starting", "loading", "ready"]
+    assert states[-2:] == ["starting", "loading"]
+
+
+async def test_loading_is_not_shown_where_the_editor_cannot() -> None:
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        wire = session.wire
+        await wire.initialize()
+        await wire.until(lambda: bool(wire.sent("fimble/status")))
+        for event in (STARTING, LOADING, READY):
+            session.tell(event)
+        await wire.quit()
+        await ended(session.serving)
+    assert not wire.sent("$/progress")
+    assert not wire.sent("window/workDoneProgress/create")
+
+
+async def test_the_death_of_the_engine_is_told_once_with_what_it_meant() -> None:
+    gone = EngineUnavailable("The engine ended while it answered.")
+    engine = ScriptedEngine([gone, "fine", gone])
+    async with in_process(lambda model: engine) as session:
+        wire = session.wire
+        await wire.initialize()
+        wire.open("untitled:1", "")
+        for _ in range(2):
+            session.tell(DIED)
+            assert await wire.complete("untitled:1", 0, 0) == []
+            assert wire.sent("fimble/status")[-1]["state"] == "error"
+            await wire.complete("untitled:1", 0, 0)
+    assert [shown["message"] for shown in wire.sent("window/showMessage")] == [
+        "fimble: The engine ended unexpectedly. Its log says more."
+    ] * 2
+
+
+async def test_an_editor_that_never_answers_is_served_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(configuration, "PATIENCE_SECONDS", 0.02)
+    workspace = {
+        "configuration": True,
+        "didChangeConfiguration": {"dynamicRegistration": True},
+    }
+    async with in_process(lambda model: ScriptedEngine(["x"])) as session:
+        wire = session.wire
+        wire.silent = True
+        await wire.initialize(
+            capabilities={"workspace": workspace, "window": {"workDoneProgress": True}}
+        )
+        await wire.until(lambda: bool(wire.sent("fimble/status")))
+        session.tell(LOADING)
+        await wire.until(lambda: bool(wire.sent("window/workDoneProgress/create")))
+        await wire.quit()
+        assert await ended(session.serving) == 0

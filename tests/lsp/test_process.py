@@ -108,6 +108,30 @@ async def test_what_prints_by_accident_does_not_reach_the_editor(home: Path) -> 
         assert "written by a native library" in printed
 
 
+STUCK = """
+import asyncio, sys, time
+from fimble.lsp import serve
+from tests.support.scripted_engine import ScriptedEngine
+
+class Stuck(ScriptedEngine):
+    async def model_info(self):
+        await asyncio.to_thread(time.sleep, 3600)
+
+sys.exit(serve(None, connect=lambda model, on_event: Stuck([""])))
+"""
+
+
+async def test_an_engine_that_does_not_come_up_does_not_hold_up_the_end(home: Path) -> None:
+    async with served(home, [sys.executable, "-c", STUCK]) as server:
+        await server.wire.initialize()
+        server.wire.open("untitled:1", "")
+        request = server.wire.ask_completion("untitled:1", 0, 0)
+        await server.wire.quit()
+        assert await server.ended() == 0
+        assert await server.stderr() == ""
+    assert len(server.wire.answers(request)) == 1
+
+
 SECRET = "the_users_own_source_text"
 
 FAILING = """

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fimble.engine.base import Engine
+from fimble.engine.client import EngineEvent
 from fimble.lsp.server import FimbleServer
 from fimble.lsp.transport import messages_from, read_in_thread
 
@@ -24,10 +25,14 @@ __all__ = ["Wire", "in_process"]
 
 @dataclass
 class Wire:
-    """One side of a connection. ``config`` is the answer to ``workspace/configuration``."""
+    """One side of a connection. ``config`` is the answer to ``workspace/configuration``.
+
+    A ``silent`` client answers no request of the server's.
+    """
 
     write: Callable[[bytes], Any]
     config: Any = None
+    silent: bool = False
     messages: list[dict[str, Any]] = field(default_factory=list)
     next_id: int = 0
     closed: bool = False
@@ -36,7 +41,7 @@ class Wire:
         """Collects messages until the other side closes, and answers its requests."""
         async for message in messages_from(reader):
             self.messages.append(message)
-            if "id" in message and "method" in message:
+            if "id" in message and "method" in message and not self.silent:
                 result = [self.config] if message["method"] == "workspace/configuration" else None
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
         self.closed = True
@@ -127,12 +132,13 @@ def completion_params(uri: str, line: int, character: int) -> dict[str, Any]:
 
 @dataclass
 class Session:
-    """A running server and the client on it. ``code`` is its exit code once it has ended."""
+    """A running server and the client on it. ``tell`` lets something happen to the engine."""
 
     wire: Wire
     server: FimbleServer
     serving: asyncio.Task[int]
     engines: list[Any]
+    tell: Callable[[EngineEvent], None]
 
 
 @contextlib.asynccontextmanager
@@ -143,8 +149,10 @@ async def in_process(
     to_server, from_client = os.pipe()
     to_client, from_server = os.pipe()
     engines: list[Engine] = []
+    listeners: list[Callable[[EngineEvent], None]] = []
 
-    def connect(name: str, on_event: Any) -> Engine:
+    def connect(name: str, on_event: Callable[[EngineEvent], None]) -> Engine:
+        listeners.append(on_event)
         engines.append(make_engine(name))
         return engines[-1]
 
@@ -156,7 +164,7 @@ async def in_process(
     reader = read_in_thread(io.FileIO(to_client, "rb"))
     reading = asyncio.create_task(wire.read(reader))
     try:
-        yield Session(wire, server, serving, engines)
+        yield Session(wire, server, serving, engines, lambda event: listeners[-1](event))
     finally:
         with contextlib.suppress(OSError):
             os.close(from_client)

@@ -17,12 +17,14 @@ LAYOUT_TOKENS = 3
 
 def completion_prompt(context: Context) -> tuple[Segment, ...]:
     """Prefix, suffix, middle: the model goes on with what belongs between the first two."""
-    texts = {section.kind: prompt_text(section.text) for section in context.sections}
+    suffix = "".join(part.text for part in context.sections if part.kind == "suffix")
+    # What is not the suffix stands in front of it, in the order of the sections.
+    prefix = "".join(part.text for part in context.sections if part.kind != "suffix")
     return (
         Control("fim_prefix"),
-        Text(texts.get("prefix", "")),
+        Text(prompt_text(prefix)),
         Control("fim_suffix"),
-        Text(texts.get("suffix", "")),
+        Text(prompt_text(suffix)),
         Control("fim_middle"),
     )
 

@@ -7,6 +7,7 @@ initialization options, key by key.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping
@@ -24,6 +25,9 @@ __all__ = ["SECTION", "Configuration"]
 logger = logging.getLogger(__name__)
 
 SECTION = "fimble"
+
+#: How long an answer of the editor is waited for: no model is loaded before it is known which.
+PATIENCE_SECONDS = 10.0
 
 
 class Configuration:
@@ -76,11 +80,14 @@ class Configuration:
             types.DidChangeConfigurationRegistrationOptions(section=SECTION),
         )
         try:
-            await self._server.client_register_capability_async(
-                types.RegistrationParams([registration])
+            await asyncio.wait_for(
+                self._server.client_register_capability_async(
+                    types.RegistrationParams([registration])
+                ),
+                PATIENCE_SECONDS,
             )
-        except JsonRpcException:
-            logger.warning("the editor refused to tell of changed settings")
+        except (JsonRpcException, asyncio.TimeoutError):
+            logger.warning("the editor does not agree to tell of changed settings")
 
     async def _ask(self) -> None:
         if not self._can_ask:
@@ -89,11 +96,12 @@ class Configuration:
         this = self._asked
         item = types.ConfigurationItem(section=SECTION)
         try:
-            answer = await self._server.workspace_configuration_async(
-                types.ConfigurationParams([item])
+            answer = await asyncio.wait_for(
+                self._server.workspace_configuration_async(types.ConfigurationParams([item])),
+                PATIENCE_SECONDS,
             )
-        except JsonRpcException:
-            logger.warning("the editor refused to give its settings")
+        except (JsonRpcException, asyncio.TimeoutError):
+            logger.warning("the editor does not give its settings")
             return
         if this == self._asked:  # else a later answer is on its way
             self._use(answer[0] if answer else None)
