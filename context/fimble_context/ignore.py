@@ -189,7 +189,7 @@ class Policy:
     def _root_rules(self, root: Path) -> FolderRules:
         """The rules of a workspace folder, with those of the repository around it."""
         around: tuple[_Rules, ...] = ()
-        repository = next((up for up in (root, *root.parents) if (up / ".git").exists()), None)
+        repository = _repository(root)
         if repository is not None:
             around = tuple(_read_exclude(repository))
             between = [up for up in root.parents if up.is_relative_to(repository)]
@@ -202,6 +202,12 @@ class Policy:
         rules = _compiled(self._globs, folder, "the user's globs")
         if rules is not None:
             yield rules
+
+
+@lru_cache(maxsize=256)
+def _repository(folder: Path) -> Path | None:
+    """The git repository that a workspace folder is in; where that is does not change."""
+    return next((up for up in (folder, *folder.parents) if (up / ".git").exists()), None)
 
 
 def _verdict(rules: _Rules, path: str, is_folder: bool) -> bool | None:
@@ -217,7 +223,7 @@ def _verdict(rules: _Rules, path: str, is_folder: bool) -> bool | None:
 def _read_rules(folder: str) -> Iterator[_Rules]:
     """The ignore files of a folder, the one that wins first."""
     for name in reversed(IGNORE_FILES):
-        yield from _read(Path(folder, name), folder)
+        yield from _read(os.path.join(folder, name), folder)  # noqa: PTH118
 
 
 def _read_exclude(repository: Path) -> Iterator[_Rules]:
@@ -232,13 +238,13 @@ def _read_exclude(repository: Path) -> Iterator[_Rules]:
     except OSError as error:
         log.info("Cannot read %s: %s", git, error.strerror)
         return
-    yield from _read(git / "info" / "exclude", str(repository))
+    yield from _read(str(git / "info" / "exclude"), str(repository))
 
 
-def _read(file: Path, folder: str) -> Iterator[_Rules]:
+def _read(file: str, folder: str) -> Iterator[_Rules]:
     try:
         status = os.stat(file)  # noqa: PTH116
-        rules = _parsed(str(file), folder, status.st_size, status.st_mtime_ns)
+        rules = _parsed(file, folder, status.st_size, status.st_mtime_ns)
     except OSError:
         return  # hardly any folder has one
     if rules is not None:
