@@ -30,9 +30,9 @@ def last_logits(package: Path, *slices: np.ndarray) -> F32:
 
 
 def test_is_small_and_built_in_no_time(tmp_path: Path) -> None:
-    start = time.perf_counter()
+    start = time.process_time()  # whatever else the machine is doing
     package = make_tiny_package(tmp_path / "tiny")
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert sum(f.stat().st_size for f in package.iterdir()) < 2_000_000
 
 

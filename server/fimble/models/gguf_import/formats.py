@@ -36,6 +36,7 @@ Format = Literal["q4", "q8", "f16", "f32"]
 """q4: 4 bits with a zero point per block; q8: 8 bits around 128; f16 and f32: plain."""
 
 FORMAT_OF: dict[Precision, Format] = {"int4": "q4", "int8": "q8", "fp16": "f16"}
+"""The format of most matrices; graph.py says which are kept in a better one."""
 
 _ALIGN_SMALL = 64
 _ALIGN_LARGE = 4096

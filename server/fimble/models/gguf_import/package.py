@@ -57,7 +57,7 @@ CONFIG_FILE = "genai_config.json"
 PROVENANCE_FILE = "fimble_package.json"
 JOURNAL_FILE = "import.journal"
 
-IMPORTER_VERSION = 1
+IMPORTER_VERSION = 2
 """Raised with every change to the bytes that an import makes, so that none is resumed across."""
 
 _SPARE_BYTES = 64 << 20
