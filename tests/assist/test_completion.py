@@ -137,6 +137,14 @@ async def test_cancelling_reaches_the_engine() -> None:
     assert engine.cancelled == engine.requests
 
 
+async def test_a_fragment_of_an_answer_is_no_suggestion() -> None:
+    """The engine ends an older request when a newer one of the same document comes."""
+    engine = ScriptedEngine([Answer("half an ans", finish_reason="cancelled")])
+    document, offset = at_mark("x = │")
+    suggestion = await CompletionService(engine).complete(document, offset, CompletionSettings())
+    assert suggestion.text == ""
+
+
 async def test_a_chat_model_is_refused_in_words() -> None:
     engine = ScriptedEngine(["x"])
     engine.info = replace(engine.info, fim=False, name="some-chat-model")

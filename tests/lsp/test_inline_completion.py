@@ -116,6 +116,18 @@ async def test_documents_do_not_supersede_each_other() -> None:
             assert (await wire.answer(request))["result"]["items"]
 
 
+async def test_windows_do_not_supersede_each_other_at_the_engine() -> None:
+    engine = ScriptedEngine(["x"])
+    for _ in range(2):
+        async with in_process(lambda model: engine) as session:
+            await session.wire.initialize()
+            session.wire.open("untitled:Untitled-1", "")
+            for _ in range(2):
+                await session.wire.complete("untitled:Untitled-1", 0, 0)
+    names = [request.document for request in engine.requests]
+    assert names[0] == names[1] != names[2] == names[3]
+
+
 async def test_cancelling_a_request_reaches_the_engine() -> None:
     engine = ScriptedEngine(["x"], gate=asyncio.Event())
     async with in_process(lambda model: engine) as session:

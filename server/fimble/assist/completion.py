@@ -76,8 +76,10 @@ class CompletionService:
             document=name,
         )
         answer = await _collect(self._engine.complete(request), place)
+        # Where a newer request took its place, what there is of an answer is a fragment.
+        text = "" if answer.finish == "cancelled" else trim(answer.text, place)
         return Suggestion(
-            text=trim(answer.text, place),
+            text=text,
             start=offset,
             end=offset,
             usage=answer.usage,

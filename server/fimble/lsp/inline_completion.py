@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Callable
 
 from lsprotocol import types
@@ -43,6 +44,8 @@ class InlineCompletions:
         self._host = host
         self._status = status
         self._settings = settings
+        # Two windows may show the same file, and each has its "untitled:Untitled-1".
+        self._window = uuid.uuid4().hex[:8]
         self._under_way: dict[str, asyncio.Task[Suggestion]] = {}
 
     async def answer(self, params: types.InlineCompletionParams) -> types.InlineCompletionList:
@@ -78,7 +81,9 @@ class InlineCompletions:
         """The suggestion; None if it was superseded or the engine failed."""
         key = document_key(uri)
         task = asyncio.create_task(
-            self._host.completions.complete(document, offset, self._settings().completion, name=key)
+            self._host.completions.complete(
+                document, offset, self._settings().completion, name=f"{self._window}:{key}"
+            )
         )
         self._under_way[key] = task
         try:
