@@ -1,12 +1,12 @@
 """Runs a language's queries over a document's tree. Knows nodes; knows no meaning of them.
 
 Everything here is empty for a document without a tree or a language without that query, so
-callers need no other case for plain text.
+callers need no other case for plain text. Nodes more than 500 deep are not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from tree_sitter import Node, QueryCursor
@@ -14,13 +14,24 @@ from tree_sitter import Node, QueryCursor
 from fimble_context.document import Document
 from fimble_context.languages import QueryName, query
 
-__all__ = ["Match", "captured", "matches", "matches_of", "node_text", "path_to", "span"]
+__all__ = [
+    "Match",
+    "captured",
+    "children_from",
+    "matches",
+    "matches_of",
+    "node_text",
+    "path_to",
+    "span",
+]
 
 Match: TypeAlias = tuple[int, dict[str, list[Node]]]
 """The index of the pattern within its query, and the nodes by capture name."""
 
 # Bounds the work that one pathological text can cause; far above what real code needs.
 _MATCH_LIMIT = 100_000
+# tree-sitter finds a node's parent and siblings from the root down, so deep ones cost most.
+_DEEPEST = 500
 
 
 def matches(
@@ -43,13 +54,27 @@ def captured(
             yield capture, node
 
 
-def matches_of(document: Document, node: Node) -> list[Match]:
-    """Matches of the definitions query that begin at ``node`` itself."""
+def matches_of(document: Document, nodes: Iterable[Node], depth: int = 0) -> list[Match]:
+    """Matches of the definitions query that begin at the nodes or so far below them."""
     cursor, _ = _cursor(document, "definitions", None, None)
     if cursor is None:
         return []
-    cursor.set_max_start_depth(0)
-    return cursor.matches(node)
+    cursor.set_max_start_depth(depth)
+    return [match for node in nodes for match in cursor.matches(node)]
+
+
+def children_from(node: Node, byte: int) -> Iterator[Node]:
+    """The named children of ``node`` that end after ``byte``, in order, found without a list."""
+    # Not first_named_child_for_byte: where there is none, it gives a node that crashes.
+    cursor = node.walk()
+    if cursor.goto_first_child_for_byte(byte) is None:
+        return
+    while True:
+        child = cursor.node
+        if child is not None and child.is_named:
+            yield child
+        if not cursor.goto_next_sibling():
+            return
 
 
 def path_to(document: Document, offset: int) -> list[Node]:
@@ -61,7 +86,9 @@ def path_to(document: Document, offset: int) -> list[Node]:
     found: dict[int, Node] = {}
     for byte in (at, max(0, at - 1)):
         cursor = tree.walk()
-        while cursor.goto_first_child_for_byte(byte) is not None:
+        for _ in range(_DEEPEST):
+            if cursor.goto_first_child_for_byte(byte) is None:
+                break
             node = cursor.node
             if node is None or node.start_byte > byte:
                 break
@@ -78,6 +105,7 @@ def _cursor(
     if tree is None or compiled is None:
         return None, None
     cursor = QueryCursor(compiled, match_limit=_MATCH_LIMIT)
+    cursor.set_max_start_depth(_DEEPEST)
     if start is not None or end is not None:
         first = document.byte_of(start or 0)
         last = document.byte_of(len(document.text) if end is None else end)

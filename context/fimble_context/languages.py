@@ -35,7 +35,8 @@ class Language:
 
     ``lsp_ids`` are the language ids of editors; ``queries`` are folders whose files are
     joined, general ones first. ``elision`` stands for a body left out of a signature,
-    ``comment`` begins a line comment.
+    ``comment`` begins a line comment. ``deepest`` is how many levels of indentation the
+    grammar's scanner survives, where it is known to crash the process beyond some.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Language:
     queries: tuple[str, ...] = ()
     elision: str = ""
     comment: str = "//"
+    deepest: int | None = None
 
     @property
     def closing(self) -> str:
@@ -146,7 +148,7 @@ LANGUAGES: tuple[Language, ...] = (
     ),
     Language(
         "yaml", "YAML", "tree_sitter_yaml", (".yaml", ".yml"), ("yaml", "dockercompose"),
-        files=(".clang-format", ".clang-tidy"), comment="#",
+        files=(".clang-format", ".clang-tidy"), comment="#", deepest=200,
     ),
     Language(
         "toml", "TOML", "tree_sitter_toml", (".toml",), ("toml",),

@@ -46,23 +46,26 @@ def enclosing_scopes(document: Document, offset: int) -> tuple[Scope, ...]:
     language = document.syntax_language
     if language is None:
         return ()
-    column: int | None = None
-    at = offset
-    if language.id in _INDENTED:
-        at, column = _by_indentation(document, offset)
+    closed = language.id not in _INDENTED
+    at, column = (offset, None) if closed else _by_indentation(document, offset)
     best: dict[int, dict[str, list[Node]]] = {}
     for _, captures in matches(document, "scopes", at, at):
         node = captures["scope"][0]
         if node.id not in best or len(captures) > len(best[node.id]):
             best[node.id] = captures
     scopes = [_scope(document, captures) for captures in best.values()]
-    closed = language.id not in _INDENTED
-    found = [scope for scope in scopes if _around(document, scope, at, column, closed)]
+    found = [
+        scope
+        for scope in scopes
+        if scope.start <= offset < scope.end + (not closed)
+        or (column is not None and _reaches(document, scope, at, column))
+    ]
     return tuple(sorted(found, key=lambda scope: (scope.start, -scope.end)))
 
 
 def _by_indentation(document: Document, offset: int) -> tuple[int, int | None]:
-    """Where to look for scopes, and the column that they must be left of, on a blank line."""
+    """On a blank line: the end of the text above, and the column that scopes that end there
+    must be left of to go on. Elsewhere ``offset`` and no column."""
     line = document.line_of(offset)
     start = document.line_start(line)
     before = document.text[start:offset]
@@ -75,12 +78,8 @@ def _width(indent: str) -> int:
     return len(indent.expandtabs(8))
 
 
-def _around(
-    document: Document, scope: Scope, offset: int, column: int | None, closed: bool
-) -> bool:
-    """``closed``: a scope ends with a bracket or a word, so its end is outside it."""
-    if column is None:
-        return scope.start <= offset < scope.end + (not closed)
+def _reaches(document: Document, scope: Scope, offset: int, column: int) -> bool:
+    """Whether a scope that holds ``offset`` goes on to a blank line indented to ``column``."""
     line_start = document.line_start(document.line_of(scope.start))
     text = document.text[line_start : scope.start]
     indent = text[: len(text) - len(text.lstrip())]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from fimble_context.captures import captured
+from fimble_context.captures import captured, children_from
 from fimble_context.document import Document
 
 __all__ = [
@@ -137,14 +137,15 @@ def error_count(document: Document, start: int = 0, end: int | None = None) -> i
 def _cuts_of(document: Document, block: Node, start: int, end: int) -> Iterator[int]:
     first, last = document.byte_of(start), document.byte_of(end)
     previous: Node | None = None
-    child = block.first_named_child_for_byte(first)
-    while child is not None and child.start_byte <= last:
+    for child in children_from(block, first):
+        if child.start_byte > last:
+            return
         if not (previous is not None and _documents(previous, child)):
             offset = _line_start_before(document, child)
             if offset is not None and start <= offset <= end:
                 yield offset
-        previous, child = child, child.next_named_sibling
-    if previous is not None and child is None:
+        previous = child
+    if previous is not None:
         line = document.line_of(document.offset_of_byte(previous.end_byte))
         after = document.line_start(line + 1)
         if start <= after <= end:

@@ -16,7 +16,7 @@ from fimble_context.comments import documentation
 from fimble_context.document import Document
 from fimble_context.signatures import body_start, header
 
-__all__ = ["CONTAINERS", "Symbol", "outline", "symbols_at", "walk"]
+__all__ = ["CONTAINERS", "Symbol", "outline", "symbols_at", "symbols_of", "walk"]
 
 CONTAINERS = frozenset({"class", "interface", "struct", "enum", "impl"})
 """Kinds whose direct functions are methods and whose members a signature lists."""
@@ -24,6 +24,7 @@ CONTAINERS = frozenset({"class", "interface", "struct", "enum", "impl"})
 _DEFINITION = "definition."
 _LONGEST_TAIL = 100
 _DEEPEST = 64
+_SMALL = 2_000
 _NAMES = frozenset(
     {
         "identifier",
@@ -74,11 +75,24 @@ def symbols_at(document: Document, offset: int) -> tuple[Symbol, ...]:
     Costs by the depth of the tree, not by the length of the text. Variables and constants
     that are known by standing at the top of a file are not among them.
     """
-    found = [match for node in path_to(document, offset) for match in matches_of(document, node)]
+    found = matches_of(document, path_to(document, offset))
     around = [
         symbol for symbol in _symbols(document, found) if symbol.start <= offset <= symbol.end
     ]
     return tuple(replace(symbol, children=()) for symbol in walk(_nest(around)))
+
+
+def symbols_of(document: Document, nodes: Iterable[Node]) -> tuple[Symbol, ...]:
+    """What the nodes define themselves; members only of those of up to 2,000 bytes.
+
+    So its cost is bounded by the number of nodes, whatever is in them.
+    """
+    found: list[Match] = []
+    for node in nodes:
+        small = node.end_byte - node.start_byte <= _SMALL
+        # One deeper than the node itself: what a decorator or an export stands around.
+        found += matches_of(document, [node], depth=_DEEPEST if small else 1)
+    return _nest(_symbols(document, found))
 
 
 def walk(symbols: Iterable[Symbol]) -> Iterator[Symbol]:

@@ -34,6 +34,7 @@ PARSE_SECONDS = 2.0
 REPARSE_SECONDS = 0.03
 
 _CHUNK = 1 << 16
+_INDICATOR = re.compile(r"[-?:][ \t]")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 
 log = logging.getLogger(__name__)
@@ -91,7 +92,8 @@ class SyntaxTree:
             return self._tree
         self._current = True
         # It is at least as long in bytes.
-        if len(text) > MAX_PARSED_BYTES or len(text) > self._gave_up_at // 2 > 0:
+        too_long = len(text) > MAX_PARSED_BYTES or len(text) > self._gave_up_at // 2 > 0
+        if too_long or _is_too_deep(text, self.language):
             self._forget()
             return None
         source = self._source = _source_bytes(text)
@@ -143,6 +145,23 @@ class SyntaxTree:
         self._tree = None
         self._source = b""
         self._pending.clear()
+
+
+def _is_too_deep(text: str, language: Language | None) -> bool:
+    """Whether a scanner that stores its indents in a fixed buffer might overflow it.
+
+    tree-sitter-yaml 0.7.2 crashes at about 300 levels. A level takes a column of indentation
+    or an indicator with a space after it, so only long lines can have many.
+    """
+    deepest = language.deepest if language else None
+    if deepest is None:
+        return False
+    for match in re.finditer(rf"^.{{{deepest},}}", text, re.MULTILINE):
+        line = match[0]
+        indent = len(line) - len(line.lstrip(" "))
+        if indent + len(_INDICATOR.findall(line)) > deepest:
+            return True
+    return False
 
 
 def _source_bytes(text: str) -> bytes:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from fimble_context.assemble import assemble
 from fimble_context.comments import text_kind
 from fimble_context.document import Document
 from fimble_context.languages import LANGUAGES
@@ -39,11 +40,11 @@ class Case:
 
 def read(file: Path) -> tuple[str, str, dict[str, str]]:
     """The path named, the marked source and the expected sections of a fixture."""
-    parts = _SECTION.split(file.read_text(encoding="utf-8"))[1:]
+    parts = [part or "" for part in _SECTION.split(file.read_text(encoding="utf-8"))[1:]]
     sections = list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
     (name, path, source), *expected = sections
     assert name == "source"
-    return path, source, {name: text for name, _, text in expected}
+    return path, source, {f"{name} {argument}".strip(): text for name, argument, text in expected}
 
 
 def case(path: str, source: str) -> Case:
@@ -115,6 +116,20 @@ def show_cuts(case: Case) -> list[str]:
     ]
 
 
+def show_context(case: Case, budget: int) -> list[str]:
+    """The sections for a budget; a token is four characters of a line here."""
+
+    def count(texts: Sequence[str]) -> list[int]:
+        return [sum(len(line) // 4 + 1 for line in text.split("\n")) for text in texts]
+
+    context = assemble(case.document, case.start, budget=budget, count_tokens=count, skeleton=True)
+    lines = []
+    for section in context.sections:
+        lines.append(f"--- {section.kind}, {section.tokens} tokens")
+        lines += section.text.splitlines()
+    return lines
+
+
 def show_errors(case: Case) -> list[str]:
     return [str(error_count(case.document))]
 
@@ -136,7 +151,12 @@ SHOW: dict[str, Callable[[Case], list[str]]] = {
 
 def results(path: str, source: str, names: list[str]) -> dict[str, str]:
     found = case(path, source)
-    return {name: "".join(f"{line}\n" for line in SHOW[name](found)) for name in names}
+    shown = {}
+    for name in names:
+        show, _, argument = name.partition(" ")
+        lines = show_context(found, int(argument)) if argument else SHOW[show](found)
+        shown[name] = "".join(f"{line}\n" for line in lines)
+    return shown
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem}")
