@@ -28,6 +28,8 @@ _MOST_IMPORTS = 500
 _MOST_TERMS = 2_000
 _LONGEST_SIGNATURE = 300
 _LONGEST_DOC = 120
+_SHORTEST_SECRET = 16
+_SUSPECT = re.compile(r"[0-9\"'`]")
 # Keys, headings and elements are no definitions that a name elsewhere leads to.
 _DATA = frozenset({"json", "yaml", "toml", "html", "markdown"})
 # Long ones are data: a hash, a token, base64.
@@ -102,8 +104,11 @@ def extract(path: str, text: str, language: str | None = None) -> Facts:
     if known is None or name in _DATA:
         return Facts(name, (), (), terms)
     document = Document(text, path=path, language=name)
-    definitions = list(_definitions(document))[:_MOST_DEFINITIONS]
-    return Facts(name, tuple(definitions), tuple(imports(document)[:_MOST_IMPORTS]), terms)
+    definitions = [item for item in _definitions(document) if _is_harmless(item.name)]
+    imported = [item for item in imports(document) if _is_harmless(item.source)]
+    return Facts(
+        name, tuple(definitions[:_MOST_DEFINITIONS]), tuple(imported[:_MOST_IMPORTS]), terms
+    )
 
 
 def identifiers(text: str) -> tuple[int, ...]:
@@ -125,6 +130,16 @@ def term(name: str) -> int:
     return zlib.crc32(name.encode("utf-8", "surrogatepass"))
 
 
+def _masked(line: str) -> str:
+    """``mask_secrets`` of a short text; most have nothing that a key is made of."""
+    return mask_secrets(line) if _SUSPECT.search(line) else line
+
+
+def _is_harmless(name: str) -> bool:
+    """Whether a name or a module is no key, and no address with a password."""
+    return len(name) < _SHORTEST_SECRET or mask_secrets(name) == name
+
+
 def _definitions(document: Document) -> Iterator[Fact]:
     stack: list[tuple[Symbol, str]] = [(symbol, "") for symbol in reversed(outline(document))]
     while stack:
@@ -137,8 +152,8 @@ def _definitions(document: Document) -> Iterator[Fact]:
             symbol.end,
             document.line_of(symbol.start),
             document.line_of(symbol.end),
-            mask_secrets(symbol.signature)[:_LONGEST_SIGNATURE],
-            mask_secrets(symbol.doc)[:_LONGEST_DOC],
+            _masked(symbol.signature)[:_LONGEST_SIGNATURE],
+            _masked(symbol.doc)[:_LONGEST_DOC],
         )
         within = f"{container}.{symbol.name}" if container else symbol.name
         stack += [(child, within) for child in reversed(symbol.children)]

@@ -107,6 +107,7 @@ class WorkspaceIndex:
         self._at = ""
         self._skipped: list[str] = []
         self._restarts = 0
+        self._generation = 0
 
     # --- life -----------------------------------------------------------------------------
 
@@ -149,6 +150,15 @@ class WorkspaceIndex:
             return self._status
 
     @property
+    def generation(self) -> int:
+        """Counted up whenever answers may be others than before.
+
+        An edit that leaves a document's definitions and imports as they are is no reason.
+        """
+        with self._lock:
+            return self._generation
+
+    @property
     def process_id(self) -> int | None:
         """The number of the index's process, while there is one."""
         with self._lock:
@@ -175,7 +185,7 @@ class WorkspaceIndex:
             return
         with self._lock:
             self._opened.add(key)
-        if self._allowed(path):
+        if self.allowed(path):
             header = {"do": "open", "path": str(path), "language": language}
             self._post(f"open {key}", header, text)
 
@@ -205,7 +215,7 @@ class WorkspaceIndex:
         found += [
             _definition(path, fact)
             for path, fact in stored
-            if not self._is_open(path) and self._allowed(Path(path))
+            if not self._is_open(path) and self.allowed(Path(path))
         ]
         return found[:limit]
 
@@ -225,7 +235,7 @@ class WorkspaceIndex:
             opened = self._open.get(path_key(path))
         if opened is not None:
             return opened[1]
-        if not self._allowed(path):
+        if not self.allowed(path):
             return None
         return self._ask(lambda store: store.facts(path))
 
@@ -234,12 +244,12 @@ class WorkspaceIndex:
         terms = terms_of(identifiers)
         with self._lock:
             found = self._similarity.query(terms, k * 2)
-        return [item for item in found if self._allowed(Path(item.path))][:k]
+        return [item for item in found if self.allowed(Path(item.path))][:k]
 
     def resolve(self, import_: Import, language: str, from_path: Path) -> list[Path]:
         """The files an import leads to that may be used; see ``resolve.resolve``."""
         found = resolve(import_, language, from_path, self.project)
-        return [path for path in found if self._allowed(path)]
+        return [path for path in found if self.allowed(path)]
 
     def defining(
         self, name: str, import_: Import, language: str, from_path: Path
@@ -322,8 +332,8 @@ class WorkspaceIndex:
                     self._store = None
             return None
 
-    def _allowed(self, path: Path) -> bool:
-        """The policy's verdict, remembered: it looks at the disk."""
+    def allowed(self, path: Path) -> bool:
+        """Whether the policy lets a file be used; remembered, since that looks at the disk."""
         key = str(path)
         with self._lock:
             verdict = self._verdicts.get(key)
@@ -381,6 +391,8 @@ class WorkspaceIndex:
             if self._process is not None:
                 self._process.answered(f"open {key}")
             if key in self._opened:
+                _, before = self._open.get(key, ("", None))
+                self._generation += before is None or _shape(before) != _shape(facts)
                 self._open[key] = (path, facts)
                 self._similarity.put(path, facts.terms)
             self._told.notify_all()
@@ -391,6 +403,7 @@ class WorkspaceIndex:
             if self._process is not None:
                 self._process.answered(f"disk {path_key(path)}")
             self._verdicts.pop(path, None)
+            self._generation += 1
             if path_key(path) not in self._open:
                 if facts is not None:
                     self._similarity.put(path, facts.terms)
@@ -427,18 +440,27 @@ class WorkspaceIndex:
         similarity = self._ask(lambda store: Similarity(store.terms()))
         if similarity is None:
             return
-        with self._lock:
+        with self._told:
             for path, facts in self._open.values():
                 similarity.put(path, facts.terms)
             self._similarity = similarity
             self._built_at = read
+            self._generation += 1
+            self._told.notify_all()
         log.debug("%d files by identifiers in %.3f s", len(similarity), time.monotonic() - started)
 
     def _set_status(self, status: IndexStatus) -> None:
         with self._told:
             if self._status.phase != "closed":
+                self._generation += status != self._status
                 self._status = status
             self._told.notify_all()
+
+
+def _shape(facts: Facts) -> tuple[object, ...]:
+    """What of a file's facts matters to other files."""
+    definitions = tuple((item.container, item.name, item.signature) for item in facts.definitions)
+    return definitions, tuple((item.source, item.names, item.alias) for item in facts.imports)
 
 
 def _definition(path: str, fact: Fact) -> Definition:
