@@ -181,9 +181,10 @@ class LocalEngine(Engine):
         self._http = httpx.AsyncClient(
             base_url=address.url,
             headers={"Authorization": f"Bearer {address.secret}"},
-            # Loopback: no proxy, and no read limit, since a prefill may take minutes and a
-            # dead process closes its connections.
+            # Loopback in plain HTTP: no proxy, no certificates to load; and no read limit,
+            # since a prefill may take minutes and a dead process closes its connections.
             trust_env=False,
+            verify=False,
             timeout=httpx.Timeout(None, connect=10.0),
             limits=httpx.Limits(max_connections=None, keepalive_expiry=20.0),
         )

@@ -12,7 +12,7 @@ import httpx
 
 from fimble import system
 from fimble.engine.address import EngineAddress, read_address, remove_address
-from fimble.engine.launcher import find_running, start_engine
+from fimble.engine.launcher import find_running, loopback_client, start_engine
 from fimble.engine.options import EngineOptions
 from fimble.errors import EngineUnavailable
 from fimble.progress import Progress, ignore_progress
@@ -76,7 +76,7 @@ def stop() -> bool:
 
 def _status_of(address: EngineAddress) -> EngineStatus:
     try:
-        with httpx.Client(trust_env=False, timeout=30.0) as client:
+        with loopback_client(30.0) as client:
             response = client.get(
                 f"{address.url}/health", headers={"Authorization": f"Bearer {address.secret}"}
             )

@@ -30,7 +30,14 @@ from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.errors import EngineError, EngineUnavailable
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
-__all__ = ["EngineAddress", "ensure_running", "find_running", "log_path", "start_engine"]
+__all__ = [
+    "EngineAddress",
+    "ensure_running",
+    "find_running",
+    "log_path",
+    "loopback_client",
+    "start_engine",
+]
 
 START_SECONDS = 60.0
 _LOG_BYTES = 1_000_000
@@ -84,9 +91,15 @@ def find_running() -> EngineAddress | None:
     return address if _probe(address) != "stranger" else None
 
 
+def loopback_client(timeout: float) -> httpx.Client:
+    """A client for one plain HTTP request to loopback; ``timeout`` in seconds."""
+    # No proxy; and no certificates, whose loading takes longer than the request.
+    return httpx.Client(trust_env=False, verify=False, timeout=timeout)
+
+
 def _probe(address: EngineAddress) -> Literal["ours", "busy", "stranger"]:
     try:
-        with httpx.Client(trust_env=False, timeout=2.0) as client:
+        with loopback_client(2.0) as client:
             response = client.get(
                 f"{address.url}/health", headers={"Authorization": f"Bearer {address.secret}"}
             )

@@ -18,6 +18,8 @@ __all__ = ["Sampler", "Sampling"]
 
 #: A lower temperature chooses the most likely token anyway, if it does not overflow.
 _GREEDY_BELOW = 1e-4
+#: Logarithm of a weight, relative to the highest, that is not worth a draw.
+_NEGLIGIBLE = -20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,16 @@ class Sampler:
 
     def _draw(self, logits: Logits, highest: float) -> int:
         settings = self._settings
-        if 0 < settings.top_k < logits.size:
-            kept = np.argpartition(logits, -settings.top_k)[-settings.top_k :]
-        else:
-            kept = np.arange(logits.size)
-        # Descending, ties by id, so that the draw does not depend on the partition's order.
-        kept = kept[np.lexsort((kept, -logits[kept]))]
-        scaled = (logits[kept].astype(np.float64) - highest) / settings.temperature
-        weights = np.exp(scaled)
-        cumulative = np.cumsum(weights)
+        scaled = (logits.astype(np.float64) - highest) / settings.temperature
+        # Sorting the whole vocabulary would take as long as the model; what is left out has
+        # less than a thousandth of the probability, all together.
+        kept = np.flatnonzero(scaled > _NEGLIGIBLE)
+        if 0 < settings.top_k < kept.size:
+            kept = kept[np.argpartition(scaled[kept], -settings.top_k)[-settings.top_k :]]
+            kept.sort()
+        # Descending; equals stay in the order of their ids.
+        kept = kept[np.argsort(-scaled[kept], kind="stable")]
+        cumulative = np.cumsum(np.exp(scaled[kept]))
         total = float(cumulative[-1])
         if settings.top_p < 1.0:
             # The smallest set that reaches top_p, never empty.
