@@ -7,18 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fimble_context.names import Import
 from fimble_context.store_layout import import_keys, path_keys
 
 if TYPE_CHECKING:
+    from fimble_context.facts import Facts
     from fimble_context.index import Definition, WorkspaceIndex
 
-__all__ = ["defining", "importers"]
+__all__ = ["Answers", "defining", "importers"]
 
 # A barrel of barrels is as deep as anyone writes.
 _MOST_FILES = 16
+
+
+class Answers(Protocol):
+    """What following an import asks; an index, or one with a memory."""
+
+    def facts(self, path: Path) -> Facts | None: ...
+
+    def definitions_in(self, path: Path) -> list[Definition]: ...
+
+    def resolve(self, import_: Import, language: str, from_path: Path) -> list[Path]: ...
 
 
 def importers(index: WorkspaceIndex, path: Path, limit: int) -> list[Path]:
@@ -43,7 +54,7 @@ def _imports(index: WorkspaceIndex, candidate: Path, path: Path, keys: set[str])
 
 
 def defining(
-    index: WorkspaceIndex, name: str, import_: Import, language: str, from_path: Path
+    index: Answers, name: str, import_: Import, language: str, from_path: Path
 ) -> list[Definition]:
     """The definitions of ``name``, as the importing file calls it, that the import leads to.
 
@@ -66,7 +77,7 @@ def defining(
     return []
 
 
-def _passed_on(index: WorkspaceIndex, name: str, path: Path) -> Iterator[tuple[str, Path]]:
+def _passed_on(index: Answers, name: str, path: Path) -> Iterator[tuple[str, Path]]:
     facts = index.facts(path)
     if facts is None:
         return
