@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from fimble_context.ignore import IGNORE_FILES, Policy
 from fimble_context.index_process import IndexProcess
 from fimble_context.names import Import
 from fimble_context.resolve import Project, resolve
+from fimble_context.secrets import secret_name
 from fimble_context.similarity import Similar, Similarity
 from fimble_context.store import Store, StoreError
 from fimble_context.store_layout import import_keys, path_key, store_path
@@ -93,7 +94,7 @@ class WorkspaceIndex:
         self.project = Project(self.policy.folders)
         self._globs = list(exclude_globs)
         self._limits = limits or Limits()
-        self._path = store_path(Path(cache_folder), self.policy.folders)
+        self._path = store_path(Path(cache_folder), self.policy.folders, self._globs)
         self._lock = threading.RLock()
         self._told = threading.Condition(self._lock)
         self._status = IndexStatus("starting")
@@ -107,6 +108,7 @@ class WorkspaceIndex:
         self._at = ""
         self._skipped: list[str] = []
         self._restarts = 0
+        self._scans = 0
         self._generation = 0
 
     # --- life -----------------------------------------------------------------------------
@@ -141,7 +143,12 @@ class WorkspaceIndex:
         """Look at all files again, reading those that have changed."""
         with self._lock:
             self._verdicts.clear()
-        self._post("scan", {"do": "scan"})
+            self._scans += 1
+            number = self._scans
+            phase = self._status.phase
+        if phase == "idle":
+            self._set_status(replace(self.status, phase="scanning"))
+        self._post("scan", {"do": "scan", "number": number})
 
     @property
     def status(self) -> IndexStatus:
@@ -280,6 +287,7 @@ class WorkspaceIndex:
             "globs": self._globs,
             "limits": asdict(self._limits),
             "skip": self._skipped,
+            "number": self._scans,
         }
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -336,6 +344,9 @@ class WorkspaceIndex:
         """Whether the policy lets a file be used; remembered, since that looks at the disk."""
         key = str(path)
         with self._lock:
+            if self._status.phase == "idle" and key in self._similarity:
+                # The scan has asked the policy about it a moment ago.
+                return secret_name(key) is None
             verdict = self._verdicts.get(key)
         if verdict is None:
             verdict = self.policy.refusal(path) is None
@@ -373,9 +384,11 @@ class WorkspaceIndex:
         elif header["phase"] in ("scanning", "idle"):
             if self._is_outdated(header):
                 self._build_similarity(header["read"])
+            current = header["number"] == self._scans
+            phase = header["phase"] if current else "scanning"
             fields = ("files", "read", "bytes", "complete", "refused")
             values = {name: header[name] for name in fields}
-            self._set_status(IndexStatus(header["phase"], **values))
+            self._set_status(IndexStatus(phase, **values))
         else:
             self._set_status(IndexStatus(header["phase"], reason=header.get("reason", "")))
 

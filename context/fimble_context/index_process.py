@@ -21,6 +21,9 @@ __all__ = ["IndexProcess"]
 # While someone types, a document changes many times a second; the last one counts.
 _SETTLE_SECONDS = 0.3
 _END_SECONDS = 2.0
+# A large document takes the process a second; it shall not be busy with nothing else.
+_REST_FACTOR = 9.0
+_LONGEST_REST_SECONDS = 20.0
 # Never "-m": that would import from the working folder, which may be anyone's.
 _COMMAND = (
     "import sys; sys.path[:] = sys.argv[1:]; from fimble_context.index_worker import main; main()"
@@ -39,7 +42,8 @@ class IndexProcess:
         """Start it; ``folder`` becomes its working folder. Raises OSError if that fails."""
         self._on_frame = on_frame
         self._posted: dict[str, tuple[dict[str, Any], str]] = {}
-        self._busy: set[str] = set()
+        self._busy: dict[str, float] = {}  # when it was sent
+        self._resting: dict[str, float] = {}  # until when
         self._changed = threading.Condition()
         self._closed = False
         self._process = subprocess.Popen(
@@ -72,9 +76,16 @@ class IndexProcess:
             self._changed.notify()
 
     def answered(self, key: str) -> None:
-        """The process has dealt with what was posted under a key; the next may be sent."""
+        """The process has dealt with what was posted under a key.
+
+        The next may be sent after a rest in proportion to how long this one took.
+        """
+        now = time.monotonic()
         with self._changed:
-            self._busy.discard(key)
+            took = now - self._busy.pop(key, now)
+            rest = min(took * _REST_FACTOR, _LONGEST_REST_SECONDS)
+            if rest > _SETTLE_SECONDS:
+                self._resting[key] = now + rest
             self._changed.notify()
 
     def close(self) -> None:
@@ -116,18 +127,28 @@ class IndexProcess:
     def _next(self) -> list[tuple[dict[str, Any], str]] | None:
         """What to send next, after a moment in which it may be replaced; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._ready())
+            while not self._closed and not self._ready():
+                self._changed.wait(self._until_rested())
             settled = time.monotonic() + _SETTLE_SECONDS
             while not self._closed and time.monotonic() < settled:
                 self._changed.wait(settled - time.monotonic())
             if self._closed:
                 return None
             keys = self._ready()
-            self._busy.update(key for key in keys if "path" in self._posted[key][0])
+            now = time.monotonic()
+            self._busy.update((key, now) for key in keys if "path" in self._posted[key][0])
             return [self._posted.pop(key) for key in keys]
 
     def _ready(self) -> list[str]:
-        return [key for key in self._posted if key not in self._busy]
+        now = time.monotonic()
+        for key in [key for key, until in self._resting.items() if until <= now]:
+            del self._resting[key]
+        return [key for key in self._posted if key not in self._busy and key not in self._resting]
+
+    def _until_rested(self) -> float | None:
+        """Seconds until the first of what waits may be sent; None where all must be answered."""
+        waiting = [until for key, until in self._resting.items() if key in self._posted]
+        return max(0.0, min(waiting) - time.monotonic()) if waiting else None
 
     def _listen(self) -> None:
         stream = self._process.stdout

@@ -49,6 +49,7 @@ class Worker:
         self._globs = setup["globs"]
         self._limits = Limits(**setup["limits"])
         self._skip = setup["skip"]
+        self._number = setup["number"]
         self._lock = filelock.FileLock(f"{self._path}.lock")
         self._store: Store | None = None
         self._builder: Builder | None = None
@@ -96,6 +97,7 @@ class Worker:
         elif action == "refresh":
             self._refresh(Path(header["path"]))
         elif action == "scan":
+            self._number = header["number"]
             self._scan_wanted, self._begin_at = True, 0.0
             self._stop_scan()
         elif action == "pause":
@@ -163,6 +165,7 @@ class Worker:
         self._say(
             {
                 "phase": phase,
+                "number": self._number,
                 "files": scan.files,
                 "read": scan.read,
                 "bytes": scan.bytes,

@@ -67,6 +67,10 @@ class Similarity:
     def __len__(self) -> int:
         return int(self._alive.sum()) + len(self._changed)
 
+    def __contains__(self, path: str) -> bool:
+        number = self._number.get(path)
+        return path in self._changed or (number is not None and bool(self._alive[number]))
+
     def put(self, path: str, terms: Sequence[int]) -> None:
         """A file has these terms now."""
         self.remove(path)

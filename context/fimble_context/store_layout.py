@@ -72,10 +72,14 @@ def fingerprint() -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()
 
 
-def store_path(cache_folder: Path, folders: Sequence[Path]) -> Path:
-    """Where the index of these workspace folders is, whatever their order."""
+def store_path(cache_folder: Path, folders: Sequence[Path], globs: Sequence[str] = ()) -> Path:
+    """Where the index of these workspace folders is, whatever their order.
+
+    What the user excludes is part of it: what one window may not see is in no store of its.
+    """
     real = sorted(os.path.normcase(os.path.realpath(folder)) for folder in folders)
-    name = hashlib.blake2b("\0".join(real).encode("utf-8", "surrogatepass"), digest_size=10)
+    text = "\0".join((*real, "", *globs))
+    name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10)
     return cache_folder / f"{name.hexdigest()}-{fingerprint()}.sqlite"
 
 
