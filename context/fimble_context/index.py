@@ -12,16 +12,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fimble_context import links
-from fimble_context.facts import Fact, Facts, terms_of
+from fimble_context.facts import Facts, terms_of
 from fimble_context.files import Limits
 from fimble_context.frames import Frame
 from fimble_context.ignore import IGNORE_FILES, Policy
 from fimble_context.index_process import IndexProcess
+from fimble_context.index_types import Definition, IndexStatus, definition, shape
 from fimble_context.names import Import
 from fimble_context.resolve import Project, resolve
 from fimble_context.secrets import secret_name
@@ -39,44 +40,6 @@ _MOST_PENDING = 500
 _MOST_VERDICTS = 20_000
 _MOST_CANDIDATES = 200
 _MOST_RESTARTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A definition in a file of the workspace.
-
-    Offsets are code points and lines zero-based, of the file's text when it was indexed: who
-    shows that text must see that the definition is still there.
-    """
-
-    path: Path
-    name: str
-    kind: str
-    container: str
-    start: int
-    end: int
-    line: int
-    end_line: int
-    signature: str
-    doc: str
-
-
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
-    """``phase``: ``starting``, ``waiting`` (another window indexes), ``scanning``, ``idle``,
-    ``unavailable`` or ``closed``.
-
-    ``files`` were found by the scan so far and ``read`` of them had changed; ``complete`` is
-    False where limits left files out; ``refused`` counts files by reason.
-    """
-
-    phase: str
-    files: int = 0
-    read: int = 0
-    bytes: int = 0
-    complete: bool = True
-    refused: dict[str, int] = field(default_factory=dict)
-    reason: str = ""
 
 
 class WorkspaceIndex:
@@ -213,14 +176,14 @@ class WorkspaceIndex:
     def definitions(self, name: str, *, limit: int = 50) -> list[Definition]:
         """Everything of this name, by path; open documents first."""
         found = [
-            _definition(path, fact)
+            definition(path, fact)
             for path, facts in self._open_documents()
             for fact in facts.definitions
             if fact.name == name
         ]
         stored = self._ask(lambda store: store.definitions(name, limit * 2)) or []
         found += [
-            _definition(path, fact)
+            definition(path, fact)
             for path, fact in stored
             if not self._is_open(path) and self.allowed(Path(path))
         ]
@@ -229,7 +192,7 @@ class WorkspaceIndex:
     def definitions_in(self, path: Path) -> list[Definition]:
         """What a file defines, in the order of its text, containers before their members."""
         facts = self.facts(path)
-        return [_definition(str(path), fact) for fact in facts.definitions] if facts else []
+        return [definition(str(path), fact) for fact in facts.definitions] if facts else []
 
     def imports_in(self, path: Path) -> tuple[Import, ...]:
         """What a file imports."""
@@ -405,7 +368,7 @@ class WorkspaceIndex:
                 self._process.answered(f"open {key}")
             if key in self._opened:
                 _, before = self._open.get(key, ("", None))
-                self._generation += before is None or _shape(before) != _shape(facts)
+                self._generation += before is None or shape(before) != shape(facts)
                 self._open[key] = (path, facts)
                 self._similarity.put(path, facts.terms)
             self._told.notify_all()
@@ -468,13 +431,3 @@ class WorkspaceIndex:
                 self._generation += status != self._status
                 self._status = status
             self._told.notify_all()
-
-
-def _shape(facts: Facts) -> tuple[object, ...]:
-    """What of a file's facts matters to other files."""
-    definitions = tuple((item.container, item.name, item.signature) for item in facts.definitions)
-    return definitions, tuple((item.source, item.names, item.alias) for item in facts.imports)
-
-
-def _definition(path: str, fact: Fact) -> Definition:
-    return Definition(Path(path), *(getattr(fact, name) for name in Fact.__slots__))

@@ -1,0 +1,253 @@
+"""What it costs to index a workspace, in time and memory, and what typing feels of it.
+
+    python benchmarks/context_index.py [--files 10000] [--json] [--workspace FOLDER]
+
+Makes a workspace of source files from the standard library and the installed packages (or
+takes a folder), indexes it cold and again warm, and meanwhile edits an open document of about
+1.3 MB the way an editor does: an edit is ``Document.apply`` and ``WorkspaceIndex.update``.
+Times are seconds unless named otherwise; memory is the resident set, sampled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from fimble_context.document import Document, Edit
+from fimble_context.index import WorkspaceIndex
+from fimble_context.languages import detect
+
+KEYSTROKE_SECONDS = 0.02
+SAMPLE_SECONDS = 0.1
+LARGEST = 400_000
+OPEN_CHARS = 1_300_000
+
+
+@dataclass
+class Figures:
+    """What is measured; ``*_p99_ms`` and ``*_p50_ms`` are of single calls."""
+
+    files: int = 0
+    megabytes: float = 0.0
+    indexed_files: int = 0
+    idle_edit_p50_ms: float = 0.0
+    idle_edit_p99_ms: float = 0.0
+    cold_seconds: float = 0.0
+    cold_processor_seconds: float = 0.0
+    cold_edit_p50_ms: float = 0.0
+    cold_edit_p99_ms: float = 0.0
+    cold_edit_max_ms: float = 0.0
+    edits: int = 0
+    process_peak_mb: float = 0.0
+    own_growth_peak_mb: float = 0.0
+    store_mb: float = 0.0
+    warm_first_answer_seconds: float = 0.0
+    warm_scan_seconds: float = 0.0
+    warm_files_read: int = 0
+    definitions_p50_ms: float = 0.0
+    definitions_p99_ms: float = 0.0
+    similar_p50_ms: float = 0.0
+    similar_p99_ms: float = 0.0
+    close_seconds: float = 0.0
+
+
+def installed() -> Iterator[tuple[Path, Path]]:
+    """(file, path within the workspace) of source files of installed packages."""
+    roots = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
+    roots |= {Path(entry) for entry in sys.path if entry.endswith("-packages")}
+    roots.add(Path(sys.base_prefix) / "include")
+    seen = set()
+    for number, root in enumerate(sorted(roots)):
+        for file in sorted(root.rglob("*")):
+            real = file.resolve()
+            if real in seen or not file.is_file() or file.stat().st_size > LARGEST:
+                continue
+            language = detect(None, file.name)
+            if language is None or language.id in ("json", "markdown", "toml", "yaml"):
+                continue
+            seen.add(real)
+            inside = Path(*(part.replace("-packages", "_packages") for part in
+                            file.relative_to(root).parts))  # fmt: skip
+            yield file, Path(f"part{number}") / inside
+
+
+def make_workspace(folder: Path, files: int) -> None:
+    """Copy ``files`` files, the same ones each time."""
+    candidates = sorted(installed())
+    random.Random(0).shuffle(candidates)
+    for source, inside in candidates[:files]:
+        target = folder / inside
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def large_source() -> str:
+    """About 1.3 MB of the standard library's code."""
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    return "".join(file.read_text(encoding="utf-8") for file in files)[:OPEN_CHARS]
+
+
+class Typist:
+    """Edits an open document at the pace of a fast typist, and keeps how long each edit took."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.document = Document(large_source(), path=str(path), language="python")
+        self.millis: list[float] = []
+        self._offset = len(self.document.text) // 2
+
+    def type_while(self, index: WorkspaceIndex, seconds: float) -> None:
+        """Until the index is idle, or for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            start = time.perf_counter()
+            self.document.apply(Edit(self._offset, self._offset, "x"))
+            index.update(self.path, self.document.text)
+            self.millis.append((time.perf_counter() - start) * 1000)
+            self._offset += 1
+            if index.wait(KEYSTROKE_SECONDS):
+                return
+
+
+class Memory:
+    """The peak of this process and of the index's, above what this one had before."""
+
+    def __init__(self, index: WorkspaceIndex) -> None:
+        self._own = psutil.Process()
+        self._index = index
+        self._before = self._own.memory_info().rss
+        self.own = self.other = 0
+        self.processor_seconds = 0.0
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The last sample has been taken after this."""
+        self._done.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while True:
+            done = self._done.wait(SAMPLE_SECONDS)
+            self.own = max(self.own, self._own.memory_info().rss - self._before)
+            number = self._index.process_id
+            if number is not None:
+                try:
+                    other = psutil.Process(number)
+                    self.other = max(self.other, other.memory_info().rss)
+                    self.processor_seconds = sum(other.cpu_times()[:2])
+                except psutil.Error:
+                    return
+            if done:
+                return
+
+
+def percentiles(millis: list[float]) -> tuple[float, float]:
+    """The median and the 99th percentile."""
+    ordered = sorted(millis)
+    return round(statistics.median(ordered), 2), round(ordered[int(len(ordered) * 0.99)], 2)
+
+
+def timed_questions(index: WorkspaceIndex, files: list[Path], figures: Figures) -> None:
+    """Ask for definitions and similar files, by what is in files of the workspace."""
+    chosen = random.Random(1).sample(files, min(100, len(files)))
+    definitions, similar = [], []
+    for path in chosen:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        words = list(dict.fromkeys(text[:4000].replace("(", " ").replace(".", " ").split()))
+        for word in words[:10]:
+            start = time.perf_counter()
+            index.definitions(word)
+            definitions.append((time.perf_counter() - start) * 1000)
+        start = time.perf_counter()
+        index.files_similar(words, 8)
+        similar.append((time.perf_counter() - start) * 1000)
+    figures.definitions_p50_ms, figures.definitions_p99_ms = percentiles(definitions)
+    figures.similar_p50_ms, figures.similar_p99_ms = percentiles(similar)
+
+
+def measure(workspace: Path, cache: Path, seconds: float) -> Figures:
+    """All figures of one workspace."""
+    figures = Figures()
+    files = [path for path in workspace.rglob("*") if path.is_file()]
+    figures.files = len(files)
+    figures.megabytes = round(sum(path.stat().st_size for path in files) / 1e6, 1)
+    typist = Typist(workspace / "open_document.py")
+
+    index = WorkspaceIndex([workspace], cache)
+    for _ in range(300):
+        start = time.perf_counter()
+        typist.document.apply(Edit(0, 0, "x"))
+        index.update(typist.path, typist.document.text)
+        typist.millis.append((time.perf_counter() - start) * 1000)
+        time.sleep(KEYSTROKE_SECONDS / 4)
+    figures.idle_edit_p50_ms, figures.idle_edit_p99_ms = percentiles(typist.millis)
+
+    typist.millis.clear()
+    start = time.perf_counter()
+    index.start()
+    memory = Memory(index)
+    typist.type_while(index, seconds)
+    figures.cold_seconds = round(time.perf_counter() - start, 1)
+    memory.stop()
+    figures.indexed_files = index.status.files
+    figures.cold_processor_seconds = round(memory.processor_seconds, 1)
+    figures.process_peak_mb = round(memory.other / 1e6, 1)
+    figures.own_growth_peak_mb = round(memory.own / 1e6, 1)
+    figures.edits = len(typist.millis)
+    figures.cold_edit_p50_ms, figures.cold_edit_p99_ms = percentiles(typist.millis)
+    figures.cold_edit_max_ms = round(max(typist.millis), 2)
+    index.close()
+    figures.store_mb = round(sum(file.stat().st_size for file in cache.iterdir()) / 1e6, 1)
+
+    index = WorkspaceIndex([workspace], cache)
+    start = time.perf_counter()
+    index.start()
+    index.wait(seconds, lambda: bool(index.definitions("main") or index.definitions("__init__")))
+    figures.warm_first_answer_seconds = round(time.perf_counter() - start, 2)
+    index.wait(seconds)
+    figures.warm_scan_seconds = round(time.perf_counter() - start, 2)
+    figures.warm_files_read = index.status.read
+    timed_questions(index, files, figures)
+    start = time.perf_counter()
+    index.close()
+    figures.close_seconds = round(time.perf_counter() - start, 3)
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--workspace", type=Path, help="index this folder instead")
+    parser.add_argument("--seconds", type=float, default=900, help="give up after so long")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = options.workspace or Path(folder) / "workspace"
+        if options.workspace is None:
+            make_workspace(workspace, options.files)
+        figures = asdict(measure(workspace, Path(folder) / "cache", options.seconds))
+    if options.json:
+        print(json.dumps(figures))
+        return
+    for name, value in figures.items():
+        print(f"{name.replace('_', ' '):28} {value}")
+
+
+if __name__ == "__main__":
+    main()
