@@ -90,7 +90,8 @@ class Document:
         end = min(max(edit.end, start), len(self._text))
         removed = self._text[start:end]
         before = self._before_edit(start, end)
-        self._text = self._text[:start] + edit.text + self._text[end:]
+        # One large allocation less than with "+", and fresh pages are what an edit costs.
+        self._text = "".join((self._text[:start], edit.text, self._text[end:]))
         self._lines.replace(self._text, start, removed, edit.text)
         # A "\r" just before the edit may have gained or lost its "\n".
         changed = removed + edit.text

@@ -38,12 +38,26 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A short form of the code points ``start`` to ``end``; whole lines with ``\\n`` ends."""
+    """A short form of the code points ``start`` to ``end``; whole lines with ``\\n`` ends.
+
+    ``opening`` stands for what is before ``body_start`` only, for a prefix that begins within
+    the body; it is no longer than ``text``.
+    """
 
     start: int
     end: int
     text: str
     rank: Rank
+    body_start: int | None = None
+    opening: str = ""
+
+    def above(self, start: int) -> Piece | None:
+        """This piece for a prefix that begins at ``start``; None where it would repeat it."""
+        if self.end <= start:
+            return self
+        if self.body_start is not None and self.body_start <= start:
+            return Piece(self.start, self.body_start, self.opening, Rank.HEADER)
+        return None
 
 
 def pieces(document: Document, offset: int) -> list[Piece]:
@@ -75,9 +89,9 @@ def cut_to_syntax(document: Document, start: int, offset: int) -> int:
 
 def _headers(document: Document, offset: int) -> Iterator[Piece]:
     for scope in enclosing_scopes(document, offset):
-        text = textwrap.indent(scope.header, _indent(document, scope.start))
-        opening = " {" if document.text.startswith("{", scope.body_start) else ""
-        yield Piece(scope.start, scope.body_start, f"{text}{opening}\n", Rank.HEADER)
+        indent = _indent(document, scope.start)
+        text = _opening(document, scope.header, indent, scope.body_start)
+        yield Piece(scope.start, scope.body_start, text, Rank.HEADER)
 
 
 def _imports(document: Document, around: list[Node], offset: int) -> Iterator[Piece]:
@@ -108,9 +122,16 @@ def _siblings(document: Document, parent: Node, offset: int) -> Iterator[Piece]:
     at = document.byte_of(offset)
     before = [child for child in parent.named_children if child.end_byte <= at]
     for symbol in symbols_of(document, before[-_MOST_SIBLINGS:]):
-        text = render_all([symbol], language, indent=_indent(document, symbol.start))
+        indent = _indent(document, symbol.start)
+        text = render_all([symbol], language, indent=indent)
         if len(text) <= _LONGEST_PIECE:
-            yield Piece(symbol.start, symbol.end, text, Rank.SIBLING)
+            opening = _opening(document, symbol.signature, indent, symbol.body_start)
+            yield Piece(symbol.start, symbol.end, text, Rank.SIBLING, symbol.body_start, opening)
+
+
+def _opening(document: Document, header: str, indent: str, body_start: int | None) -> str:
+    brace = body_start is not None and document.text.startswith("{", body_start)
+    return textwrap.indent(header, indent) + (" {" if brace else "") + "\n"
 
 
 def _indent(document: Document, offset: int) -> str:
