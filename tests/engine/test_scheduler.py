@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
 from fimble.engine.scheduler import QUEUE_LIMIT, Done, Event, Job, Scheduler, TooManyRequests
 from fimble.errors import FimbleError, GenerationFailed, LoadFailed, ModelNotFound
+from tests.engine.process import until
 from tests.support.tiny import make_tiny_package
 
 PROMPT = [10, 20, 30, 40, 50, 60, 70, 80]
@@ -332,11 +334,42 @@ def test_an_unknown_model_is_named(bench: Bench) -> None:
         bench.ask(model="no-such-model").wait()
 
 
+def test_a_package_that_was_replaced_is_loaded_anew(tmp_path: Path) -> None:
+    package = make_tiny_package(tmp_path / "package", seed=1)
+    bench = Bench(package, EngineOptions())
+    first = bench.ask(max_tokens=20).wait().text
+    shutil.rmtree(package)
+    make_tiny_package(package, seed=2)
+    second = bench.ask(max_tokens=20, model=str(package)).wait().text
+    assert second != first
+    assert bench.loads == ["package", "package"]
+    bench.scheduler.close()
+
+
+def test_a_failed_package_that_was_repaired_is_tried_at_once(bench: Bench, tmp_path: Path) -> None:
+    package = make_tiny_package(tmp_path / "package")
+    (package / "model.onnx").write_bytes(b"")
+    with pytest.raises(LoadFailed):
+        bench.ask(model=str(package)).wait()
+    shutil.rmtree(package)
+    make_tiny_package(package)
+    assert bench.ask(model=str(package)).wait().finish_reason == "length"
+
+
+def test_when_the_current_package_is_removed_the_default_counts(
+    bench: Bench, tmp_path: Path
+) -> None:
+    other = make_tiny_package(tmp_path / "other", seed=9)
+    assert bench.ask(model=str(other)).wait().model == "other"
+    shutil.rmtree(other)
+    bench.scheduler.unload_when_idle()
+    until(lambda: bench.host.loaded is None)
+    assert bench.ask().wait().model == "tiny"
+
+
 def test_unloading_frees_the_model_and_the_next_request_loads_it(bench: Bench) -> None:
     text = bench.ask().wait().text
     bench.scheduler.unload_when_idle()
-    deadline = time.monotonic() + 30
-    while bench.host.loaded is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: bench.host.loaded is None)
     assert bench.host.state == "idle"
     assert bench.ask().wait().text == text

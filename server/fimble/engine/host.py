@@ -16,7 +16,7 @@ from typing import Literal
 from fimble.engine.loaded import LoadedModel, load_model
 from fimble.engine.metrics import Metrics
 from fimble.engine.options import EngineOptions
-from fimble.engine.package import PackageConfig, read_package_config
+from fimble.engine.package import PackageConfig, package_stamp, read_package_config
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import FimbleError, LoadFailed
 from fimble.models.store import Store
@@ -45,9 +45,9 @@ class ModelHost:
         self._metrics = metrics
         self._load = loader
         self._lock = threading.Lock()
-        self._tokenizers: dict[Path, PackageTokenizer] = {}
+        self._tokenizers: dict[PackageConfig, PackageTokenizer] = {}
         self._resolved: dict[str, PackageConfig] = {}
-        self._failed: dict[Path, tuple[float, FimbleError]] = {}
+        self._failed: dict[PackageConfig, tuple[float, FimbleError]] = {}
         self._used: str = ""
         self.loaded: LoadedModel | None = None
         self.state: State = "idle"
@@ -59,9 +59,9 @@ class ModelHost:
 
         Raises ModelNotFound, PackageError or LoadFailed.
         """
-        wanted = model or self._used or self._options.model
+        wanted = model or self._still_there(self._used) or self._options.model
         known = self._resolved.get(wanted)
-        if known is not None and (known.folder / "genai_config.json").is_file():
+        if known is not None and known.stamp == package_stamp(known.folder):
             return known
         package = Store().find(wanted) if wanted else Store().default()
         config = read_package_config(package.path, package.name)
@@ -70,14 +70,19 @@ class ModelHost:
             self._resolved[wanted] = config
         return config
 
+    @staticmethod
+    def _still_there(folder: str) -> str:
+        """A package may be removed while we run; then the default counts again."""
+        return folder if folder and package_stamp(Path(folder)) else ""
+
     def tokenizer(self, config: PackageConfig) -> PackageTokenizer:
         """The package's tokenizer, which is there before the model is."""
         with self._lock:
-            found = self._tokenizers.pop(config.folder, None)
+            found = self._tokenizers.pop(config, None)
             if found is None:
                 found = PackageTokenizer(config.folder / "tokenizer.json")
             # Most recent last; old ones go, they weigh 100 MB each.
-            self._tokenizers[config.folder] = found
+            self._tokenizers[config] = found
             while len(self._tokenizers) > _TOKENIZERS:
                 del self._tokenizers[next(iter(self._tokenizers))]
             return found
@@ -93,9 +98,9 @@ class ModelHost:
         if not model and self.loaded is not None:
             return self.loaded
         config = self.config(model)
-        if self.loaded is not None and self.loaded.config.folder == config.folder:
+        if self.loaded is not None and self.loaded.config == config:
             return self.loaded
-        failed = self._failed.get(config.folder)
+        failed = self._failed.get(config)
         if failed is not None and not again and time.monotonic() - failed[0] < _FAILURE_SECONDS:
             raise failed[1]
         self.unload()
@@ -141,5 +146,5 @@ class ModelHost:
 
     def _note_failure(self, config: PackageConfig, error: FimbleError) -> None:
         self.state = "failed"
-        self._failed[config.folder] = (time.monotonic(), error)
+        self._failed[config] = (time.monotonic(), error)
         _log.error("%s", error)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fimble.errors import LoadFailed
 
-__all__ = ["PackageConfig", "read_json", "read_package_config"]
+__all__ = ["PackageConfig", "package_stamp", "read_json", "read_package_config"]
 
 _LFS = b"version https://git-lfs"
 
@@ -22,6 +22,7 @@ class PackageConfig:
     """``context_length`` is the model's own window in tokens, ``vocab_size`` the width of
     its logits, ``eos_ids`` where it ends by its own account. ``providers`` are the names
     in the order of the file; empty means CPU. ``weights`` is the decoder's ONNX file.
+    ``stamp`` changes when the package is replaced by another one.
     """
 
     folder: Path
@@ -31,6 +32,7 @@ class PackageConfig:
     eos_ids: frozenset[int]
     providers: tuple[str, ...]
     weights: Path
+    stamp: int
 
     @property
     def provider(self) -> str:
@@ -69,6 +71,7 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
             eos_ids=frozenset(eos if isinstance(eos, list) else [eos]),
             providers=tuple(key for entry in options for key in entry),
             weights=folder / decoder["filename"],
+            stamp=package_stamp(folder),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -76,6 +79,15 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
             f"{path} is not a language model's configuration: {problem}.",
             next_step="Pull or import the package again.",
         ) from error
+
+
+def package_stamp(folder: Path) -> int:
+    """Changes when the package in the folder is replaced; 0 when there is none."""
+    try:
+        status = (folder / "genai_config.json").stat()
+    except OSError:
+        return 0
+    return hash((status.st_mtime_ns, status.st_size, status.st_ino)) or 1
 
 
 def read_json(path: Path) -> Any:

@@ -155,7 +155,7 @@ class Scheduler:
                 job = min(self._jobs, key=lambda each: (each.rank, each.sequence), default=None)
                 self._current = job
             if unload:
-                self._host.unload()
+                self._free_model()
             if job is not None:
                 begun = time.perf_counter()
                 self._step(job)
@@ -163,8 +163,15 @@ class Scheduler:
                 long = time.perf_counter() - begun > _LONG_STEP_S
                 time.sleep(_BREATH_S if long else 0)
             elif self._closing:
-                self._host.unload()
+                self._free_model()
                 return
+
+    def _free_model(self) -> None:
+        try:
+            self._host.unload()
+        except Exception:  # noqa: BLE001
+            # The worker must outlive whatever the runtime does here.
+            _log.exception("the model could not be unloaded")
 
     def _step(self, job: Job) -> None:
         try:
