@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from pathspec import GitIgnoreSpec, RegexPattern
 
-from fimble_context.secrets import secret_name
+from fimble_context.secrets import has_private_key, secret_name
 
 __all__ = ["IGNORE_FILES", "FolderRules", "Policy", "Reason", "Refusal"]
 
@@ -128,13 +128,17 @@ class Policy:
         """Whether a path without links in it lies in one of the folders."""
         return any(real_path.is_relative_to(folder) for folder in self._real_folders)
 
-    def refusal(self, path: Path | str) -> Refusal | None:
+    def refusal(self, path: Path | str, text: str | None = None) -> Refusal | None:
         """Why the file may not be used, or None. The file need not exist.
+
+        With its text (or how that begins), a private key is told whatever its name.
 
         For open documents as for files on disk, also outside all folders, where secret names
         and the user's globs hold. Links are followed: a name that leads to a secret file is
         secret, and one that leads from a folder to outside all folders is refused.
         """
+        if text is not None and has_private_key(text):
+            return Refusal("secret", "begins with a private key")
         path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
         refused = self._refusal_as_written(path)
         if refused is not None:

@@ -25,7 +25,7 @@ from fimble_context.index_process import IndexProcess
 from fimble_context.index_types import Definition, IndexStatus, definition, shape
 from fimble_context.names import Import
 from fimble_context.resolve import Project, resolve
-from fimble_context.secrets import secret_name
+from fimble_context.secrets import has_private_key, secret_name
 from fimble_context.similarity import Similar, Similarity
 from fimble_context.store import Store, StoreError
 from fimble_context.store_layout import import_keys, path_key, store_path
@@ -40,6 +40,7 @@ _MOST_PENDING = 500
 _MOST_VERDICTS = 20_000
 _MOST_CANDIDATES = 200
 _MOST_RESTARTS = 5
+_LARGEST_OPEN = 5_000_000  # characters; of a larger document nothing is known
 
 
 class WorkspaceIndex:
@@ -155,7 +156,7 @@ class WorkspaceIndex:
             return
         with self._lock:
             self._opened.add(key)
-        if self.allowed(path):
+        if len(text) <= _LARGEST_OPEN and not has_private_key(text) and self.allowed(path):
             header = {"do": "open", "path": str(path), "language": language}
             self._post(f"open {key}", header, text)
 

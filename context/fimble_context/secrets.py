@@ -160,7 +160,7 @@ _TOKENS: tuple[tuple[str, re.Pattern[str], str, _Check | None], ...] = tuple(
         ("gsk_", r"gsk_[A-Za-z0-9]{40,}", "api-key", None),
         ("nvapi-", r"nvapi-[\w-]{40,}", "api-key", None),
         ("AGE-SECRET", r"AGE-SECRET-KEY-1[0-9A-Z]{40,}", "age-key", None),
-        ("eyJ", r"eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?", "json-web-token", None),
+        ("eyJ", r"(?<![_-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?", "json-web-token", None),
         # "-----BEGIN" in base64, as in Kubernetes files.
         ("LS0tLS1CRUdJTi", r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]{40,}", "key-block", None),
     )

@@ -140,3 +140,11 @@ def test_a_refusal_names_its_rule_and_nothing_of_the_content(tmp_path: Path) -> 
     policy = Policy([tmp_path])
     assert str(policy.refusal(tmp_path / "a.py")) == "ignored (.gitignore)"
     assert str(policy.refusal(tmp_path / "x" / "server.pem")) == "secret (server.pem)"
+
+
+def test_an_open_document_that_is_a_private_key_is_secret(tmp_path: Path) -> None:
+    policy = Policy([tmp_path])
+    assert policy.refusal(tmp_path / "a.py", "x = 1\n") is None
+    refused = policy.refusal(tmp_path / "a.py", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl")
+    assert refused is not None
+    assert refused.reason == "secret"

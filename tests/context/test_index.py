@@ -174,9 +174,10 @@ def test_an_open_document_that_is_refused_is_not_indexed(root: Path) -> None:
     with running(root) as index:
         index.update(root / ".env", "class Secret: ...", language="python")
         index.update(root / "build" / "made.py", "class Made: ...")
+        index.update(root / "key.py", "-----BEGIN PRIVATE KEY-----\nclass Key: ...\n")
         index.update(root / "fine.py", "class Fine: ...")
         assert become(index, lambda: names(index, "Fine") == ["fine.py"])
-        assert names(index, "Secret") == names(index, "Made") == []
+        assert names(index, "Secret") == names(index, "Made") == names(index, "Key") == []
 
 
 def test_changes_on_disk_are_followed_when_told(root: Path) -> None:
