@@ -76,6 +76,11 @@ class CompletionRequest:
 
     ``stop`` strings are not part of the answer. ``document`` names what the request is
     for: a newer completion of the same document replaces an older one.
+
+    ``heal`` says that the prompt's last segment is text that a user is typing, whose end
+    may be in the middle of a token. An engine that can (``ModelInfo.healing``) takes the
+    last tokens back and generates them again so that they begin with the same bytes; the
+    answer's text begins behind the typed text.
     """
 
     prompt: Prompt
@@ -89,6 +94,7 @@ class CompletionRequest:
     priority: Priority = "completion"
     document: str = ""
     model: str = ""
+    heal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
