@@ -19,21 +19,21 @@ def write(folder: Path, data: bytes) -> Path:
 
 
 async def test_result_as_json(tmp_path: Path) -> None:
-    path = write(tmp_path, b"def f(x):\r\n    return (\r\n")
-    engine = ScriptedEngine([Answer("x,\n        1)", reused_tokens=3)])
-    result = await complete_in_file(engine, path, 2, 13, CompletionSettings())
+    path = write(tmp_path, b"def f(x):\r\n    \r\n")
+    engine = ScriptedEngine([Answer("y = x\n    return y", reused_tokens=3)])
+    result = await complete_in_file(engine, path, 2, 5, CompletionSettings())
     data = result.to_json(explain=True)
     total = data["timings_ms"].pop("total")
     assert total >= 0
     prompt = engine.count(prompt_as_text(engine.requests[0].prompt))
     assert data == {
-        "text": "x,\r\n        1)",
-        "range": {"start": {"line": 2, "column": 13}, "end": {"line": 2, "column": 13}},
+        "text": "y = x\r\n    return y",
+        "range": {"start": {"line": 2, "column": 5}, "end": {"line": 2, "column": 5}},
         "usage": {
             "prompt_tokens": prompt,
             "reused_tokens": 3,
             "computed_tokens": prompt - 3,
-            "completion_tokens": 4,
+            "completion_tokens": 5,
         },
         "timings_ms": {"queued": 0.0, "prefill": 0.0, "decode": 0.0},
         "model": "scripted",
@@ -44,7 +44,7 @@ async def test_result_as_json(tmp_path: Path) -> None:
                 "kind": "prefix",
                 "reason": "text before the cursor",
                 "tokens": data["sections"][0]["tokens"],
-                "text": "def f(x):\n    return (",
+                "text": "def f(x):\n    ",
             },
             {
                 "path": str(path),

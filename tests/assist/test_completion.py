@@ -43,8 +43,8 @@ FIXTURES = {
         "values",
     ),
     "the prompt of a CRLF file is that of the LF file, the insertion has CRLF": (
-        "if a:\r\n    b()\r\n    │\r\nc()\r\n",
-        "<fim_prefix>if a:\n    b()\n    <fim_suffix>\nc()\n<fim_middle>",
+        "if a:\r\n    │\r\nc()\r\n",
+        "<fim_prefix>if a:\n    <fim_suffix>\nc()\n<fim_middle>",
         "d()\n    e()",
         "d()\r\n    e()",
     ),

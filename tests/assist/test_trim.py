@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fimble.assist.trim import block_end, place_of, trim
+from fimble.assist.place import place_of
+from fimble.assist.trim import trim
 from tests.assist.places import at_mark
 
 #: source, answer, insertion
@@ -86,11 +87,101 @@ def test_blocks(source: str, answer: str, insertion: str) -> None:
     assert trim(answer, place_of(*at_mark(source))) == insertion
 
 
-@pytest.mark.parametrize("answer", [case[2] for case in BLOCKS])
-def test_an_end_that_was_found_while_the_answer_grew_stays(answer: str) -> None:
-    """The engine is stopped at the first end seen: more text must not move it."""
-    text = answer.replace("\r\n", "\n")
-    ends = [block_end(text[:length], "    ") for length in range(len(text) + 1)]
-    found = [end for end in ends if end is not None]
-    assert len(set(found)) <= 1
-    assert ends[-1] == (found[0] if found else None)
+#: language, source, answer, insertion
+SYNTAX = {
+    "a call keeps the bracket that is its own": (
+        "python",
+        "print(│)\n",
+        "len(x)",
+        "len(x)",
+    ),
+    "what closes a call may open another one": ("python", "f(│)\n", "x) + g(y)", "x) + g(y"),
+    "the rest of the line, and more": ("python", "f(│, z)\n", "x, z) + g(y)", "x"),
+    "lines below are not repeated": (
+        "python",
+        "def f():\n    a = 1\n    │\n    return a\n",
+        "for x in a:\n        b()\n    return a",
+        "for x in a:\n        b()",
+    ),
+    "a brace that is there already": (
+        "javascript",
+        "function f() {\n  │\n}\n",
+        "return 1;\n}",
+        "return 1;",
+    ),
+    "a brace that is missing": (
+        "javascript",
+        "function f() {│\n",
+        "\n  return 1;\n}",
+        "\n  return 1;\n}",
+    ),
+    "a bracket and a brace that are missing": (
+        "javascript",
+        "it('works', () => {│\n",
+        "\n  run();\n});",
+        "\n  run();\n});",
+    ),
+    "an end that is there already": ("ruby", "def f\n  │\nend\n", "run\nend", "run"),
+    "an end that is missing": ("ruby", "def f\n  │\n", "run\nend", "run\nend"),
+    "the indentation that the line has already": (
+        "python",
+        "def f():\n    │\n",
+        "    return 1",
+        "return 1",
+    ),
+    "tabs stay tabs": (
+        "python",
+        "def f():\n\tif a:\n\t\tb()\n\n\ndef g():\n\t│\n",
+        "if c:\n        d()\n    e()",
+        "if c:\n\t\td()\n\te()",
+    ),
+    "spaces stay spaces": (
+        "python",
+        "def f():\n  if a:\n    b()\n\n\ndef g():\n  │\n",
+        "if c:\n\t\td()\n\te()",
+        "if c:\n    d()\n  e()",
+    ),
+    "a fence around the code": (
+        "python",
+        "def f():\n│\n",
+        "```python\n    return 1\n```\nThis function returns 1.",
+        "    return 1",
+    ),
+    "a fence and an explanation behind the code": (
+        "python",
+        "def f():\n    │\n",
+        "return 1\n```\nThis returns 1.",
+        "return 1",
+    ),
+    "a fence is text in Markdown": ("markdown", "# A\n│", "```\nx\n```", "```\nx\n```"),
+    "lines that go round": (
+        "python",
+        "def f():\n    │\n",
+        "a()\n    b()\n    b()\n    b()\n    b()",
+        "a()\n    b()",
+    ),
+    "a line that goes round": (
+        "python",
+        "x = │\n",
+        "[1, " + "2, " * 30,
+        "[1, 2",
+    ),
+    "closing brackets may repeat": (
+        "javascript",
+        "f(() => {│\n",
+        "\n  g([\n    [\n      [\n      ]\n    ]\n  ]);\n});",
+        "\n  g([\n    [\n      [\n      ]\n    ]\n  ]);\n});",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SYNTAX)
+def test_by_syntax(name: str) -> None:
+    language, source, answer, insertion = SYNTAX[name]
+    assert trim(answer, place_of(*at_mark(source, language=language, path=""))) == insertion
+
+
+def test_a_last_line_that_was_cut_off_is_left_out() -> None:
+    place = place_of(*at_mark("def f():\n    │\n"))
+    assert trim("a = 1\n    b = (a +", place, complete=False) == "a = 1"
+    assert trim("a = (1 +", place, complete=False) == "a = (1 +"

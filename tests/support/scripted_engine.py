@@ -32,11 +32,15 @@ __all__ = ["Answer", "ScriptedEngine", "prompt_as_text"]
 
 @dataclass(frozen=True)
 class Answer:
-    """One candidate: its text, why it ended, and the tokens said to have been reused."""
+    """One candidate: its text, why it ended, and the tokens said to have been reused.
+
+    ``mean_logprob`` is the confidence that every chunk reports.
+    """
 
     text: str
     finish_reason: FinishReason = "stop"
     reused_tokens: int = 0
+    mean_logprob: float = -0.1
 
 
 #: What a request gets: one text, several candidates, or an error that is raised.
@@ -125,22 +129,29 @@ class ScriptedEngine(Engine):
         self, request: CompletionRequest, answer: Answer, index: int
     ) -> AsyncGenerator[CompletionChunk, None]:
         size = self.piece or max(1, len(answer.text))
-        for start in range(0, len(answer.text), size):
-            # Also with no delay another task gets its turn, as with a real connection.
-            await asyncio.sleep(self.delay)
-            yield CompletionChunk(answer.text[start : start + size], index=index)
-        await asyncio.sleep(self.delay)
         prompt_tokens = self.count(prompt_as_text(request.prompt))
         reused = min(answer.reused_tokens, prompt_tokens)
-        yield CompletionChunk(
-            "",
-            index=index,
-            finish_reason=answer.finish_reason,
-            usage=Usage(prompt_tokens, reused, prompt_tokens - reused, self.count(answer.text)),
-            timings=Timings(),
-            model=self.info.name,
-            provider=self.info.provider,
-        )
+
+        def chunk(start: int, end: int, reason: FinishReason | None = None) -> CompletionChunk:
+            said = self.count(answer.text[:end])
+            return CompletionChunk(
+                answer.text[start:end],
+                index=index,
+                finish_reason=reason,
+                usage=Usage(prompt_tokens, reused, prompt_tokens - reused, said),
+                timings=Timings(),
+                model=self.info.name,
+                provider=self.info.provider,
+                extra={"mean_logprob": answer.mean_logprob},
+            )
+
+        length = len(answer.text)
+        for start in range(0, length, size):
+            # Also with no delay another task gets its turn, as with a real connection.
+            await asyncio.sleep(self.delay)
+            yield chunk(start, min(length, start + size))
+        await asyncio.sleep(self.delay)
+        yield chunk(length, length, answer.finish_reason)
 
 
 def _candidates(script: str | Answer | Sequence[str | Answer]) -> list[Answer]:

@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
+from fimble.assist.place import Place, place_of
 from fimble.assist.settings import CompletionSettings
+from fimble.assist.stops import Stops
 from fimble.assist.tokens import TokenCounts
-from fimble.assist.trim import Place, block_end, place_of, trim
+from fimble.assist.trim import trim
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import (
     CompletionChunk,
@@ -68,7 +70,7 @@ class CompletionService:
         room = max(0, info.window - max_tokens - LAYOUT_TOKENS)
         budget = min(settings.max_prompt_tokens, room)
         context = await self._context(document, offset, budget, room, info.name)
-        place = place_of(document, offset)
+        place = place_of(document, offset, settings.multiline)
         request = CompletionRequest(
             completion_prompt(context),
             max_tokens=max_tokens,
@@ -77,7 +79,11 @@ class CompletionService:
         )
         answer = await _collect(self._engine.complete(request), place)
         # Where a newer request took its place, what there is of an answer is a fragment.
-        text = "" if answer.finish == "cancelled" else trim(answer.text, place)
+        text = (
+            ""
+            if answer.finish == "cancelled"
+            else trim(answer.text, place, complete=answer.finish != "length")
+        )
         return Suggestion(
             text=text,
             start=offset,
@@ -132,6 +138,7 @@ class _Answer:
 async def _collect(chunks: AsyncIterator[CompletionChunk], place: Place) -> _Answer:
     """The answer up to where it is of use; the engine is stopped there."""
     answer = _Answer()
+    stops = Stops(place)
     try:
         async for chunk in chunks:
             answer.text += chunk.text
@@ -140,7 +147,7 @@ async def _collect(chunks: AsyncIterator[CompletionChunk], place: Place) -> _Ans
             answer.model = chunk.model or answer.model
             answer.provider = chunk.provider or answer.provider
             answer.finish = chunk.finish_reason or answer.finish
-            if not place.one_line and block_end(answer.text, place.before) is not None:
+            if not place.one_line and stops.end(answer.text) is not None:
                 break
     finally:
         aclose = getattr(chunks, "aclose", None)

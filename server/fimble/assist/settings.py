@@ -7,6 +7,7 @@ server, the command line) checks them against the same numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 __all__ = ["CompletionSettings"]
 
@@ -15,12 +16,15 @@ __all__ = ["CompletionSettings"]
 class CompletionSettings:
     """``max_tokens`` bounds an answer, ``max_prompt_tokens`` a prompt; both count tokens.
 
-    The prompt is also bounded by the model's window. ``disabled_languages`` are language ids
-    of the editor; ``exclude_patterns`` are patterns as in a .gitignore file at the root of
-    the file system: without a slash in front they match at any depth.
+    The prompt is also bounded by the model's window. ``multiline`` says whether an answer
+    may have several lines: where syntax calls for them, wherever nothing stands right of the
+    cursor, or nowhere. ``disabled_languages`` are language ids of the editor;
+    ``exclude_patterns`` are patterns as in a .gitignore file at the root of the file system:
+    without a slash in front they match at any depth.
     """
 
     enabled: bool = True
+    multiline: Literal["auto", "always", "never"] = "auto"
     max_tokens: int = field(default=64, metadata={"minimum": 1, "maximum": 1024})
     max_prompt_tokens: int = field(default=2048, metadata={"minimum": 64, "maximum": 131_072})
     disabled_languages: tuple[str, ...] = ()

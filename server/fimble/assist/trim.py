@@ -1,139 +1,171 @@
-"""From what the model said to what is inserted. Works on text alone; knows no syntax.
+"""From what the model said to what is inserted: trimmed by parsing, fitted to the document.
 
-A suggestion inside a line is one line; at the end of a line it may be a block, which ends
-where its lines dedent. Where the suggestion's end repeats what stands right of the cursor,
-it is removed if the brackets of the line balance no worse without it.
+What repeats the text right of the cursor or the lines below goes where the document then
+parses no worse; brackets are neither doubled nor lost. Nothing right of the cursor is
+rewritten. Where there is no tree, brackets of the line are counted instead.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from fimble.engine.protocol import CONTROL_TOKENS
-from fimble_context.document import Document
+from fimble.assist.brackets import imbalance, unmatched_closer
+from fimble.assist.cleaning import (
+    before_control_tokens,
+    in_documents_indentation,
+    without_fences,
+    without_loop,
+)
+from fimble.assist.place import Place
+from fimble.assist.stops import Stops, is_closing_line
+from fimble_context.document import Edit
+from fimble_context.spans import error_count
 
-__all__ = ["Place", "block_end", "place_of", "trim"]
+__all__ = ["badness", "trim"]
 
-_OPENING = "([{"
-_CLOSING = ")]}"
+#: Lines of the document below the cursor that an answer may repeat.
+_LINES_BELOW = 12
+#: Beginnings of an answer that are parsed at most: each costs a look at the tree.
+_MOST_TRIED = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a suggestion goes: the line on both sides of the cursor, and the document's ways.
+def trim(answer: str, place: Place, *, continued: bool = False, complete: bool = True) -> str:
+    """What to insert at ``place``; empty where nothing of the answer is of use.
 
-    ``literals`` are the spellings of control tokens that the document itself contains.
+    ``complete`` says that the answer ended by itself: else its last line is a fragment, and
+    left out where there is another. ``continued``: see ``Stops``.
     """
-
-    before: str
-    after: str
-    newline: str
-    literals: frozenset[str]
-
-    @property
-    def one_line(self) -> bool:
-        """Whether there is something right of the cursor, so that no new line may start."""
-        return bool(self.after.strip())
-
-
-def place_of(document: Document, offset: int) -> Place:
-    """The place of ``offset`` (code points) in ``document``."""
-    line = document.line_of(offset)
-    start, end = document.line_start(line), document.line_end(line)
-    text = document.text
-    return Place(
-        before=text[start : min(offset, end)],
-        after=text[offset:end],
-        newline=document.newline,
-        literals=_literals(text),
-    )
-
-
-def _literals(text: str) -> frozenset[str]:
-    if "<|" not in text:  # nine searches of a long document less
-        return frozenset()
-    return frozenset(token for token in CONTROL_TOKENS.values() if token in text)
-
-
-def trim(answer: str, place: Place) -> str:
-    """What to insert at ``place``; empty where nothing of the answer is of use."""
     text = answer.replace("\r\n", "\n").replace("\r", "\n")
-    text = _before_control_tokens(text, place.literals)
+    text = before_control_tokens(text, place.literals)
+    text = without_fences(text, place)
+    end = Stops(place, continued=continued).end(text, complete=True)
+    if end is not None:
+        text = text[:end]
+    elif not complete and "\n" in text.strip("\n"):
+        text = text[: text.rindex("\n")]
+    text = without_loop(text)
     if place.one_line:
-        text = _without_overlap(text.partition("\n")[0], place)
+        text = _fitted_in_line(text, place)
     else:
-        end = block_end(text, place.before)
-        text = (text if end is None else text[:end]).rstrip()
+        text = _without_lines_below(text.rstrip(), place)
+        text = _without_extra_closers(text, place).rstrip()
     if not text.strip():
         return ""
+    text = in_documents_indentation(_without_extra_indent(text, place), place)
     return text if place.newline == "\n" else text.replace("\n", place.newline)
 
 
-def block_end(answer: str, before: str) -> int | None:
-    """Where a block ends that starts after ``before`` on its line; None while it goes on.
-
-    It ends before the first line that is indented less than its own first line (with what
-    is left of the cursor), and, once it went deeper, before a line that is not deeper and
-    follows a blank one: the next definition. The answer may grow: what is decided stays.
-    """
-    base = _indent(before + answer.partition("\n")[0])
-    deeper = blank = False
-    position = answer.find("\n") + 1
-    while position:
-        following = answer.find("\n", position)
-        line = answer[position : None if following < 0 else following]
-        if line.strip():
-            indent = _indent(line)
-            if indent < base or (deeper and blank and indent <= base):
-                return position
-            deeper = deeper or indent > base
-            blank = False
-        else:
-            blank = True
-        position = following + 1
-    return None
+def badness(place: Place, text: str) -> int:
+    """How badly the document parses with ``text`` inserted; comparable at one place only."""
+    if place.language is None:
+        return imbalance(place.before + text + place.after)
+    document = place.document.copy()
+    inserted = text.replace("\n", place.newline)
+    document.apply(Edit(place.offset, place.offset, inserted))
+    if document.tree is None:
+        return imbalance(place.before + text + place.after)
+    return error_count(document)
 
 
-def _indent(line: str) -> int:
-    """Columns of leading white space; a tab goes to the next multiple of 4."""
-    return len(line[: len(line) - len(line.lstrip())].expandtabs(4))
-
-
-def _before_control_tokens(text: str, literals: frozenset[str]) -> str:
-    """``text`` up to the first spelled control token that the document does not have itself.
-
-    Our engine stops at control tokens; other servers may spell them out.
-    """
-    ends = [text.find(token) for token in CONTROL_TOKENS.values() if token not in literals]
-    return text[: min((end for end in ends if end >= 0), default=len(text))]
-
-
-def _without_overlap(text: str, place: Place) -> str:
+def _fitted_in_line(text: str, place: Place) -> str:
     """``text`` without an end that repeats the beginning of what is right of the cursor."""
+    now: int | None = None
+    for kept, strict in _shorter(text, place):
+        if now is None:
+            now = badness(place, text)
+        then = badness(place, kept)
+        if then < now or (then == now and not strict):
+            return kept
+    return text
+
+
+def _shorter(text: str, place: Place) -> Iterator[tuple[str, bool]]:
+    """Beginnings of ``text`` to try, and whether they must parse better rather than no worse."""
     after = place.after.rstrip()
+    tried = 0
     for length in range(min(len(text), len(after)), 0, -1):
         overlap = after[:length]
         # A few letters in common are chance; punctuation, or all there is, is repetition.
         if overlap != after and any(character.isalnum() for character in overlap):
             continue
-        if text.endswith(overlap):
-            kept = text[:-length]
-            if _imbalance(place, kept) <= _imbalance(place, text):
-                return kept
+        if text.endswith(overlap) and tried < _MOST_TRIED:
+            tried += 1
+            yield text[:-length], False
+    # All of the rest of the line, with more behind it.
+    at = text.find(after) if len(after) > 1 else -1
+    if at >= 0:
+        yield text[:at], False
+    closer = unmatched_closer(text)
+    if closer is not None and after.startswith(text[closer]):
+        yield text[:closer], True
+
+
+def _without_lines_below(text: str, place: Place) -> str:
+    """``text`` without an end that repeats the lines below the cursor."""
+    below = _lines_below(place)
+    if not below or not text.strip():
+        return text
+    lines = text.split("\n")
+    first = 0 if not place.before.strip() else 1
+    for start in range(first, len(lines)):
+        echo = [line.rstrip() for line in lines[start:] if line.strip()]
+        if not lines[start].strip() or not _repeats(echo, below):
+            continue
+        kept = "\n".join(lines[:start]).rstrip()
+        if badness(place, kept) <= badness(place, text):
+            return kept
     return text
 
 
-def _imbalance(place: Place, text: str) -> int:
-    """Brackets of the line, with ``text`` inserted, that have no partner."""
-    unmatched = 0
-    open_brackets: list[str] = []
-    for character in place.before + text + place.after:
-        if character in _OPENING:
-            open_brackets.append(character)
-        elif character in _CLOSING:
-            partner = _OPENING[_CLOSING.index(character)]
-            if open_brackets and open_brackets[-1] == partner:
-                open_brackets.pop()
-            else:
-                unmatched += 1
-    return unmatched + len(open_brackets)
+def _repeats(lines: list[str], below: list[str]) -> bool:
+    """Whether ``lines`` begin as the document goes on: to their end, or for two lines."""
+    common = 0
+    for ours, theirs in zip(lines, below, strict=False):
+        # The last line may have been cut off, or be at another depth if it is the first.
+        if ours != theirs and not (common == 0 and ours.strip() == theirs.strip()):
+            break
+        common += 1
+    return common > 0 and (common == len(lines) or common >= 2)
+
+
+def _lines_below(place: Place) -> list[str]:
+    document = place.document
+    line = document.line_of(place.offset)
+    found = []
+    for number in range(line + 1, min(document.line_count, line + 1 + 4 * _LINES_BELOW)):
+        text = document.line_text(number).rstrip()
+        if text:
+            found.append(text)
+        if len(found) == _LINES_BELOW:
+            break
+    return found
+
+
+def _without_extra_closers(text: str, place: Place) -> str:
+    """``text`` without closing lines or brackets at its end that the document has already."""
+    if not text.strip() or not place.code:
+        return text
+    for kept in _without_last_closers(text):
+        if badness(place, kept) < badness(place, text):
+            return kept
+    return text
+
+
+def _without_last_closers(text: str) -> Iterator[str]:
+    lines = text.split("\n")
+    count = 0
+    while len(lines) > 1 and is_closing_line(lines[-1]) and count < _MOST_TRIED:
+        lines.pop()
+        count += 1
+        yield "\n".join(lines).rstrip()
+    closer = unmatched_closer(text)
+    if closer is not None:
+        yield text[:closer].rstrip()
+
+
+def _without_extra_indent(text: str, place: Place) -> str:
+    """``text`` without indentation that the line has already."""
+    if not place.before or place.before.strip() or not text.startswith((" ", "\t")):
+        return text
+    bare = text.lstrip(" \t")
+    return bare if badness(place, bare) <= badness(place, text) else text
