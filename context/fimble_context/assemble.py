@@ -1,62 +1,77 @@
-"""What goes into a prompt: ordered sections with a reason and a token count, in a budget.
+"""A prompt's worth of text for a cursor: pieces of other places, then the text around it.
 
-Gets a document, an offset and a function that counts tokens. Knows no model and no prompt
-format: how sections are laid out is the caller's affair. Text in sections has ``\\n`` line
+The sections are in prompt order: what changes least comes first, so that a model's state for
+the beginning of a prompt stays of use from one keystroke to the next. Knows nothing of control
+tokens: how sections become a prompt is the caller's affair. Text in sections has ``\\n`` line
 ends and no byte order mark, whatever the document has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from fimble_context.around import Around, Begin
+from fimble_context.candidates import Candidate, Place
 from fimble_context.document import Document
-from fimble_context.skeleton import Piece, cut_to_syntax, pieces
-from fimble_context.window import (
-    Side,
-    TokenCounter,
-    after_cursor,
-    before_cursor,
-    count_both,
-    fill,
+from fimble_context.sections import Context, LeftOut, Section
+from fimble_context.selection import (
+    HEADING_TOKENS,
+    Selection,
+    choose,
+    texts_of,
+    to_count,
+    to_sections,
 )
+from fimble_context.window import TokenCounter
 
-__all__ = ["Context", "LeftOut", "Section", "TokenCounter", "assemble"]
+__all__ = [
+    "NOTHING",
+    "Assembly",
+    "Context",
+    "LeftOut",
+    "Others",
+    "Section",
+    "TokenCounter",
+    "assemble",
+    "assemble_with",
+]
 
-_SKELETON_SHARE = 5  # the skeleton gets at most one part of the budget in so many
-_SHORTEST = 100  # tokens of budget below which a skeleton would only take room from the text
+#: The part of the budget, in hundredths, that other places get where the file needs it all.
+OTHERS_SHARE = 40
+_SUFFIX_YIELDS = 20  # one part of the budget in so many, before other places yield too
+_WASTED_AT_MOST = 50  # one part of the budget in so many may stay unused
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A piece of a prompt.
+class Others:
+    """What there is of other places, and what an earlier prompt showed of it.
 
-    ``kind`` is ``prefix`` or ``suffix`` for the text around the cursor, and ``skeleton`` for
-    the short form of what stands above the prefix in the same file: it belongs directly in
-    front of the prefix's text.
+    ``candidates`` come with the most wanted first. ``earlier`` is the selection of an earlier
+    prompt, shown again as it was while it fits; ``begin`` is where its prefix began; ``order``
+    are the paths of earlier sections, which keep their order where all is chosen anew.
+    ``repository`` names the workspace; ``file`` is the document's place in it.
     """
 
-    path: str
-    kind: str
-    reason: str
-    tokens: int
-    text: str
+    candidates: Sequence[Candidate] = ()
+    repository: str = ""
+    here: Place | None = None
+    earlier: Selection | None = None
+    begin: Begin | None = None
+    order: tuple[str, ...] = ()
+    share: int = OTHERS_SHARE
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Something that could have been in the prompt, and why it is not."""
+class Assembly:
+    """A context, and what the next keystroke's assembly needs to stay like it."""
 
-    path: str
-    reason: str
+    context: Context
+    selection: Selection
+    begin: Begin
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The sections of a prompt in their order; prefix and suffix are always the last two."""
-
-    sections: tuple[Section, ...]
-    budget_tokens: int
-    left_out: tuple[LeftOut, ...]
+NOTHING = Others()
 
 
 def assemble(
@@ -71,38 +86,54 @@ def assemble(
 
     The suffix gets a quarter of the budget; what one side does not need goes to the other.
     Cuts are at line ends; only a line that alone is over its side's budget is cut inside.
-    With ``skeleton``, a file that does not fit is cut at a statement, and what is above is
-    there in short. Tokens are counted in one call in the usual case.
+
+    A prefix that is cut begins with a statement, so that it begins with the same one for many
+    lines to come and what a model holds of it stays of use; what that leaves free, the suffix
+    gets. With ``skeleton``, what is above is there in short. Tokens are counted in one call
+    in the usual case.
     """
+    return assemble_with(
+        document, offset, NOTHING, budget=budget, count_tokens=count_tokens, skeleton=skeleton
+    ).context
+
+
+def assemble_with(
+    document: Document,
+    offset: int,
+    others: Others,
+    *,
+    budget: int,
+    count_tokens: TokenCounter,
+    skeleton: bool = True,
+) -> Assembly:
+    """The same with text of other places: what the file leaves, and ``share`` in any case."""
     offset = _cursor(document, offset)
     budget = max(budget, 0)
-    before, after = before_cursor(document, offset), after_cursor(document, offset)
-    # A character is a token at most, so a text that short is never cut.
-    wanted = skeleton and budget >= _SHORTEST and len(document.text) > budget
-    candidates = pieces(document, offset) if wanted else []
-    texts = [piece.text for piece in candidates]
-    counts = count_both(before, after, budget, count_tokens, texts)
-    sections: list[Section] = []
-    if candidates and not before.fits(budget - budget // 4):
-        counted = list(zip(candidates, counts, strict=True))
-        reserve = min(sum(counts), budget // _SKELETON_SHARE)
-        fill(before, after, budget - reserve, count_tokens)
-        _cut(document, before, offset)
-        left = budget - before.tokens - after.tokens
-        start = before.starts[before.used - 1] if before.used else offset
-        sections = _skeleton(document, counted, start, left)
-    else:
-        fill(before, after, budget, count_tokens)
-    sections += (
-        Section(document.path, "prefix", "text before the cursor", before.tokens, before.text),
-        Section(document.path, "suffix", "text after the cursor", after.tokens, after.text),
+    around = Around(document, offset, budget, skeleton=skeleton)
+    worth = to_count(others.candidates, budget)
+    texts = list(dict.fromkeys([*_headings(document, others), *texts_of(worth)]))
+    if others.earlier is not None:
+        texts = list(dict.fromkeys([*texts, *others.earlier.texts]))
+    costs = dict(zip(texts, around.count(count_tokens, texts), strict=True))
+    heading = _heading_cost(document, others, costs)
+    room = _room(around, budget, heading, others.share)
+    selection = _selection(others, worth, costs, room, budget)
+    used = selection.tokens + heading if selection.chosen else 0
+    around.fill(budget - used, count_tokens, others.begin)
+    selection = _without_overlaps(selection, others, around, costs)
+    sections = to_sections(selection, costs)
+    own = around.sections()
+    if sections:
+        # The first section of the file carries the headings of the file and the repository.
+        first = own[0]
+        own[0] = Section(first.path, first.kind, first.reason, first.tokens + heading, first.text)
+    context = Context(
+        (*sections, *own),
+        budget,
+        (*selection.left_out, *around.left_out()),
+        others.repository if sections else "",
     )
-    left_out = [
-        LeftOut(document.path, f"text {where} is over the budget")
-        for side, where in ((before, "further up"), (after, "further down"))
-        if not side.complete
-    ]
-    return Context(tuple(sections), budget, tuple(left_out))
+    return Assembly(context, selection, around.begin())
 
 
 def _cursor(document: Document, offset: int) -> int:
@@ -111,27 +142,58 @@ def _cursor(document: Document, offset: int) -> int:
     return min(offset, document.line_end(document.line_of(offset)))
 
 
-def _cut(document: Document, before: Side, offset: int) -> None:
-    """Let the prefix begin with a statement, at the cost of a tenth of it at most."""
-    if before.used and not before.cut:
-        before.give_back(cut_to_syntax(document, before.starts[before.used - 1], offset))
-
-
-def _skeleton(
-    document: Document, counted: list[tuple[Piece, int]], start: int, budget: int
-) -> list[Section]:
-    """A section of the most wanted pieces that stand for text above ``start``."""
-    above = [(piece, tokens) for piece, tokens in counted if piece.end <= start]
-    chosen: list[tuple[Piece, int]] = []
-    # Of one rank, the nearest first.
-    for piece, tokens in sorted(above, key=lambda item: (item[0].rank, -item[0].start)):
-        if tokens <= budget:
-            chosen.append((piece, tokens))
-            budget -= tokens
-    if not chosen:
+def _headings(document: Document, others: Others) -> list[str]:
+    if not others.candidates and others.earlier is None:
         return []
-    chosen.sort(key=lambda item: (item[0].start, item[0].end))
-    text = "".join(piece.text for piece, _ in chosen)
-    tokens = sum(tokens for _, tokens in chosen)
-    reason = "imports, headers and signatures above"
-    return [Section(document.path, "skeleton", reason, tokens, text)]
+    return [text for text in (document.path, others.repository) if text]
+
+
+def _heading_cost(document: Document, others: Others, costs: dict[str, int]) -> int:
+    texts = _headings(document, others)
+    return sum(costs[text] + HEADING_TOKENS for text in texts)
+
+
+def _room(around: Around, budget: int, heading: int, share: int) -> int:
+    """The tokens that other places may have."""
+    guaranteed = budget * share // 100
+    whole = around.whole
+    free = budget - whole if whole is not None else 0
+    return max(0, max(guaranteed, free) - heading)
+
+
+def _selection(
+    others: Others,
+    worth: Sequence[Candidate],
+    costs: dict[str, int],
+    room: int,
+    budget: int,
+) -> Selection:
+    """The earlier selection as it was, if it fits and does not leave much of the room free."""
+    earlier = others.earlier
+    if earlier is not None:
+        tokens = sum(section.tokens for section in to_sections(earlier, costs))
+        full = tokens >= room - budget // _WASTED_AT_MOST or not earlier.crowded
+        # The suffix gives way to what is typed, but not for ever.
+        if tokens <= room + budget // _SUFFIX_YIELDS and full:
+            return replace(earlier, tokens=tokens)
+    return choose(worth, costs, room, order=others.order)
+
+
+def _without_overlaps(
+    selection: Selection, others: Others, around: Around, costs: dict[str, int]
+) -> Selection:
+    """Without what the text around the cursor shows anyway."""
+    if others.here is None:
+        return selection
+    shown = Place(others.here.file, around.start, around.end)
+    kept = [item for item in selection.chosen if not item.candidate.place.overlaps(shown)]
+    if len(kept) == len(selection.chosen):
+        return selection
+    left_out = [
+        LeftOut(item.candidate.path, f"{item.candidate.reason}: is near the cursor")
+        for item in selection.chosen
+        if item not in kept
+    ]
+    result = replace(selection, chosen=kept, left_out=[*selection.left_out, *left_out])
+    result.tokens = sum(section.tokens for section in to_sections(result, costs))
+    return result

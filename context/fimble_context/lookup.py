@@ -46,6 +46,11 @@ class Lookup:
         """Something in the workspace has changed."""
         self._answers.clear()
 
+    def forget_file(self, path: Path) -> None:
+        """The text of an open document has changed, or who it belongs to."""
+        self._answers.pop(("facts", path), None)
+        self._answers.pop(("in", path), None)
+
     def facts(self, path: Path) -> Facts | None:
         """See ``WorkspaceIndex``, as for all methods here."""
         return self._remembered(("facts", path), lambda: self._index.facts(path))

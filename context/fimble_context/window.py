@@ -13,7 +13,16 @@ from typing import TypeAlias
 
 from fimble_context.document import Document
 
-__all__ = ["Side", "TokenCounter", "after_cursor", "before_cursor", "count_both", "fill"]
+__all__ = [
+    "SUFFIX_SHARE",
+    "Side",
+    "TokenCounter",
+    "after_cursor",
+    "before_cursor",
+    "count_both",
+    "extend",
+    "fill",
+]
 
 TokenCounter: TypeAlias = Callable[[Sequence[str]], list[int]]
 """Token counts of a batch of texts, in order."""
@@ -121,33 +130,39 @@ def after_cursor(document: Document, offset: int) -> Side:
 
 
 def count_both(
-    before: Side, after: Side, budget: int, count_tokens: TokenCounter, others: Sequence[str] = ()
+    before: Side,
+    after: Side,
+    budget: int,
+    count_tokens: TokenCounter,
+    others: Sequence[str] = (),
+    *,
+    whole: bool = False,
 ) -> list[int]:
     """Have what a budget may need of both sides counted, and ``others``, in one call.
 
-    The counts of ``others`` are the result.
+    The counts of ``others`` are the result. ``whole``: the suffix may need all of the budget.
     """
-    wanted = ((before, budget), (after, budget // SUFFIX_SHARE))
+    wanted = ((before, budget), (after, budget if whole else budget // SUFFIX_SHARE))
     return _count(wanted, budget * _LONGEST_UNIT, count_tokens, others)
 
 
 def fill(before: Side, after: Side, budget: int, count_tokens: TokenCounter) -> None:
     """Share ``budget`` tokens between two sides that have been counted."""
     share = budget // SUFFIX_SHARE
-    _extend(after, share, count_tokens)
+    extend(after, share, count_tokens)
     # A line that is over the suffix's share alone gets that share for a part of it.
     reserved = share if after.units and not after.used else after.tokens
-    _extend(before, budget - reserved, count_tokens)
+    extend(before, budget - reserved, count_tokens)
     if before.units and not before.used:
         before.take_part(budget - reserved, count_tokens)
-    _extend(after, budget - before.tokens, count_tokens)
+    extend(after, budget - before.tokens, count_tokens)
     if after.units and not after.used:
         after.take_part(budget - before.tokens, count_tokens)
     # A shorter line may still fit into what the suffix's last line left.
-    _extend(before, budget - after.tokens, count_tokens)
+    extend(before, budget - after.tokens, count_tokens)
 
 
-def _extend(side: Side, limit: int, count_tokens: TokenCounter) -> None:
+def extend(side: Side, limit: int, count_tokens: TokenCounter) -> None:
     """Take units within ``limit``; read and count more of them where too few were counted."""
     side.take(limit)
     while side.used == len(side.units) and side.tokens < limit and not side.exhausted:

@@ -1,0 +1,84 @@
+"""What matters at a cursor: the names used near it, and what it is inside of.
+
+Costs by what is near, not by the length of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fimble_context.document import Document
+from fimble_context.names import references
+from fimble_context.scopes import Scope, enclosing_scopes
+
+__all__ = ["NameInUse", "Near", "look_around", "words_of"]
+
+_BEFORE = 2_500  # code points: about 60 lines
+_AFTER = 800
+_LONGEST_HEADER = 400
+_MOST_NAMES = 80
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{2,39}")
+
+
+@dataclass(frozen=True, slots=True)
+class NameInUse:
+    """A name, how much it matters (up to 1), and whether a call or type uses it."""
+
+    name: str
+    weight: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """What is near a cursor.
+
+    ``names`` come with the weightiest first. ``identifiers`` are all words of the text, for
+    similarity. ``scope`` tells places apart that are inside of different things.
+    """
+
+    names: tuple[NameInUse, ...]
+    identifiers: frozenset[str]
+    scope: tuple[str, ...]
+
+
+def look_around(document: Document, offset: int) -> Near:
+    """What is near ``offset`` (code points)."""
+    scopes = enclosing_scopes(document, offset)
+    start, end = _window(document, offset, scopes)
+    line = document.line_of(offset)
+    found: dict[str, NameInUse] = {}
+    ranges = [(start, end, 1.0)]
+    for scope in scopes:
+        if scope.start < start:
+            # A class's bases and a function's types matter wherever the cursor is in them.
+            last = min(scope.body_start, scope.start + _LONGEST_HEADER)
+            ranges.append((scope.start, last, 0.9))
+    for first, last, most in ranges:
+        for reference in references(document, first, last):
+            distance = abs(document.line_of(reference.start) - line)
+            weight = most / (1.0 + distance / 8.0) if most == 1.0 else most
+            if reference.start > offset:
+                weight *= 0.8
+            known = found.get(reference.name)
+            if known is None or weight > known.weight:
+                kind = reference.kind if known is None or known.kind == "name" else known.kind
+                found[reference.name] = NameInUse(reference.name, weight, kind)
+    names = sorted(found.values(), key=lambda name: (-name.weight, name.name))
+    words = frozenset(words_of(document.text[start:end]))
+    return Near(tuple(names[:_MOST_NAMES]), words, tuple(scope.header for scope in scopes))
+
+
+def _window(document: Document, offset: int, scopes: tuple[Scope, ...]) -> tuple[int, int]:
+    """The text to look at: near the cursor, from a line's start to a line's end."""
+    start, end = max(0, offset - _BEFORE), min(len(document.text), offset + _AFTER)
+    return (
+        document.line_start(document.line_of(start)),
+        document.line_end(document.line_of(end)),
+    )
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text that can be identifiers."""
+    return _IDENTIFIER.findall(text)

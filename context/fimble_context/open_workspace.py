@@ -1,0 +1,270 @@
+"""A workspace as an editor has it open: its index, its open documents and recent work.
+
+What a language server holds. It is told what happens to documents and files, and asked for
+contexts. Where a prompt was made before, the next one of the same place shows the same pieces
+of other files, in the same order and byte for byte, so that a model's state for them holds:
+they change when the cursor comes to another scope, when a line is begun after a new name was
+used that leads elsewhere, when a file that is shown changes, or when the budget does.
+
+All methods belong to the thread that owns the documents, except ``close`` and ``status``. The
+index works in a process of its own, and nothing here waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fimble_context.around import Begin
+from fimble_context.assemble import OTHERS_SHARE, Others, assemble_with
+from fimble_context.candidates import Candidate, Place
+from fimble_context.definitions import Asked
+from fimble_context.document import Document, Edit
+from fimble_context.file_texts import FileTexts
+from fimble_context.files import Limits
+from fimble_context.index import IndexStatus, WorkspaceIndex
+from fimble_context.languages import detect
+from fimble_context.lookup import Lookup
+from fimble_context.names import imports
+from fimble_context.near import Near, look_around
+from fimble_context.ranking import ranked_candidates
+from fimble_context.recent import RecentWork
+from fimble_context.sections import Context
+from fimble_context.selection import Selection
+from fimble_context.similar import SimilarCode
+from fimble_context.store_layout import path_key
+from fimble_context.symbols import outline
+from fimble_context.window import TokenCounter
+
+__all__ = ["Workspace"]
+
+_MOST_KEPT = 8
+_LONGEST_PARSED = 60_000  # code points, up to which imports are read from the document itself
+_MOST_LINES = 30  # how far a prompt's pieces go with the cursor within a scope
+
+
+@dataclass(slots=True)
+class _Kept:
+    """An earlier assembly of a document. ``wanted`` are the candidates that matter most."""
+
+    text: str
+    line: int
+    line_start: int
+    scope: tuple[str, ...]
+    budget: int
+    candidates: list[Candidate]
+    wanted: frozenset[tuple[Path, str]]
+    selection: Selection
+    begin: Begin
+    stale: bool = False
+
+
+class Workspace:
+    """Folders that are open together. Without any, documents still have their own text."""
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        cache_folder: Path,
+        *,
+        exclude_globs: Sequence[str] = (),
+        limits: Limits | None = None,
+        share: int = OTHERS_SHARE,
+    ) -> None:
+        """``cache_folder`` is where the index is kept; ``share``: see ``assemble.Others``."""
+        self.index = WorkspaceIndex(
+            folders, cache_folder, exclude_globs=exclude_globs, limits=limits
+        )
+        self._share = share
+        self._lookup = Lookup(self.index)
+        self._texts = FileTexts(limits)
+        self._similar = SimilarCode(self._lookup, self._text_of, self.shown_path)
+        self._recent = RecentWork()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    # --- life -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to index in the background."""
+        self.index.start()
+
+    def close(self) -> None:
+        """Stop, promptly."""
+        self.index.close()
+
+    @property
+    def status(self) -> IndexStatus:
+        """What the index is doing."""
+        return self.index.status
+
+    # --- what happens ---------------------------------------------------------------------
+
+    def opened(self, path: Path, document: Document) -> None:
+        """A document is open in the editor; its text counts, not the file's."""
+        if not self.index.allowed(path):
+            return
+        self._texts.opened(path, document)
+        self._follow(path, document)
+
+    def changed(self, path: Path, document: Document, edits: Sequence[Edit]) -> None:
+        """``edits`` have been applied to an open document, in this order. Cheap."""
+        if not self.index.allowed(path):
+            return
+        self._recent.edited(path, document, edits)
+        self._follow(path, document)
+
+    def visited(self, path: Path, document: Document, offset: int) -> None:
+        """The user looks at ``offset`` (code points) of an open document."""
+        if self.index.allowed(path):
+            self._recent.visited(path, document, offset)
+
+    def saved(self, path: Path) -> None:
+        """A document was written to disk, as any file change."""
+        self.file_changed(path)
+
+    def closed(self, path: Path) -> None:
+        """A document is no longer open; what is on disk counts again."""
+        self._recent.closed(path)
+        self._texts.closed(path)
+        self._kept.pop(path_key(path), None)
+        self.index.release(path)
+        self._touch(path)
+
+    def file_changed(self, path: Path) -> None:
+        """A file or folder was made, changed, moved or deleted outside of the editor."""
+        self.index.update(path)
+        self._touch(path)
+
+    def _follow(self, path: Path, document: Document) -> None:
+        self.index.update(path, document.text, language=document.language)
+        self._touch(path)
+
+    def _touch(self, path: Path) -> None:
+        self._lookup.forget_file(path)
+        key = path_key(path)
+        for document, kept in self._kept.items():
+            if document != key and any(path_key(file) == key for file in kept.selection.files()):
+                kept.stale = True
+
+    # --- contexts -------------------------------------------------------------------------
+
+    def assemble(
+        self,
+        document: Document,
+        offset: int,
+        *,
+        path: Path | None,
+        budget: int,
+        count_tokens: TokenCounter,
+    ) -> Context:
+        """The sections for a prompt at ``offset`` (code points), within ``budget`` tokens.
+
+        ``path`` is None for a document without a file. ``count_tokens`` is called once in the
+        usual case. Sections of other files are from what is indexed so far.
+        """
+        key = path_key(path) if path is not None else f"\0{document.path}"
+        kept = self._kept.get(key)
+        line = document.line_of(min(max(offset, 0), len(document.text)))
+        line_start = document.line_start(line)
+        if kept is not None and self._is_same_line(kept, document, line_start, budget):
+            scope, candidates, wanted = kept.scope, kept.candidates, kept.wanted
+            holds = True
+        else:
+            near = look_around(document, offset)
+            scope = near.scope
+            candidates, wanted = self._candidates(document, offset, path, near, budget)
+            holds = (
+                kept is not None
+                and not kept.stale
+                and kept.budget == budget
+                and kept.scope == scope
+                and abs(kept.line - line) <= _MOST_LINES
+                and wanted <= kept.wanted
+            )
+        others = Others(
+            candidates=candidates,
+            repository=self._repository(path),
+            here=Place(path, 0, 0) if path is not None else None,
+            earlier=kept.selection if kept is not None and holds else None,
+            begin=kept.begin if kept is not None and holds else None,
+            order=tuple(item.candidate.path for item in kept.selection.chosen) if kept else (),
+            share=self._share,
+        )
+        made = assemble_with(document, offset, others, budget=budget, count_tokens=count_tokens)
+        wanted |= {item.candidate.key for item in made.selection.chosen}
+        if kept is not None and made.selection.chosen is kept.selection.chosen:
+            wanted |= kept.wanted
+            line = kept.line
+        self._kept[key] = _Kept(
+            document.text, line, line_start, scope, budget, candidates, wanted,
+            made.selection, made.begin,
+        )  # fmt: skip
+        self._kept.move_to_end(key)
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return made.context
+
+    def shown_path(self, path: Path) -> str:
+        """The path that sections name: relative to its workspace folder, forward slashes."""
+        folder = self.index.policy.folder_of(path)
+        if folder is None:
+            return path.name
+        relative = path.relative_to(folder).as_posix()
+        return f"{folder.name}/{relative}" if len(self.index.policy.folders) > 1 else relative
+
+    @property
+    def _folder(self) -> Path:
+        return next(iter(self.index.policy.folders), Path())
+
+    def _repository(self, path: Path | None) -> str:
+        folder = self.index.policy.folder_of(path) if path is not None else None
+        return (folder or self._folder).name
+
+    def _is_same_line(self, kept: _Kept, document: Document, line_start: int, budget: int) -> bool:
+        """Whether all that changed since is in the cursor's line or below it."""
+        return (
+            not kept.stale
+            and kept.budget == budget
+            and kept.line_start == line_start
+            and document.text.startswith(kept.text[:line_start])
+        )
+
+    def _candidates(
+        self, document: Document, offset: int, path: Path | None, near: Near, budget: int
+    ) -> tuple[list[Candidate], frozenset[tuple[Path, str]]]:
+        """What there is for a place, and the most wanted of it."""
+        self._lookup.refresh()
+        # What the window around the cursor is sure to show is no news.
+        window = budget * 4
+        recent = [
+            item
+            for item in self._recent.chunks()
+            if self.index.allowed(item.place.file)
+            and (
+                item.place.file != path
+                or item.place.end < offset - window
+                or item.place.start > offset + window
+            )
+        ]
+        asked = self._asked(document, path)
+        if path is not None and not self.index.allowed(path):
+            return [], frozenset()
+        found = ranked_candidates(asked, near, recent, self._lookup, self._similar, self.shown_path)
+        return found, frozenset(item.key for item in found if item.wanted)
+
+    def _asked(self, document: Document, path: Path | None) -> Asked:
+        language = detect(document.language, str(path or document.path), document.text)
+        facts = self._lookup.facts(path) if path is not None else None
+        short = len(document.text) <= _LONGEST_PARSED
+        brought = facts.imports if facts is not None and not short else tuple(imports(document))
+        if facts is not None:
+            defined = frozenset(item.name for item in facts.definitions)
+        else:
+            defined = frozenset(item.name for item in outline(document)) if short else frozenset()
+        file = path or self._folder / document.path
+        return Asked(file, language.id if language is not None else "", brought, defined)
+
+    def _text_of(self, path: Path) -> str | None:
+        return self._texts.text(path) if self.index.allowed(path) else None

@@ -1,0 +1,73 @@
+"""All candidates for a cursor, the most wanted first.
+
+The order of the sources is what the infill benchmark favours: definitions of what is used
+near the cursor, the user's own edits, similar code, definitions that are imported but not
+used near the cursor, then the rest of the package and places that were only visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fimble_context.candidates import Candidate, Place
+from fimble_context.chunks import signature_of
+from fimble_context.definitions import Asked, definition_candidates
+from fimble_context.languages import detect
+from fimble_context.lookup import Lookup
+from fimble_context.near import Near
+from fimble_context.recent import Recent
+from fimble_context.similar import SimilarCode
+
+__all__ = ["ranked_candidates"]
+
+_MOST_SIBLINGS = 3
+_LONGEST_SIBLING = 1_500  # code points
+
+
+def ranked_candidates(
+    asked: Asked,
+    near: Near,
+    recent: Sequence[Recent],
+    lookup: Lookup,
+    similar_code: SimilarCode,
+    shown: Callable[[Path], str],
+) -> list[Candidate]:
+    """The candidates for what is near a cursor in the file ``asked`` is about."""
+    used, imported = definition_candidates(asked, near, lookup, shown)
+    similar = similar_code.candidates(asked.file, near)
+    siblings = _siblings(asked, lookup, shown)
+    edits = [_recent(item, shown) for item in recent if item.edited]
+    visits = [_recent(item, shown) for item in recent if not item.edited]
+    return [*used, *edits, *similar, *imported, *visits, *siblings]
+
+
+def _recent(recent: Recent, shown: Callable[[Path], str]) -> Candidate:
+    return Candidate(
+        path=shown(recent.place.file),
+        kind="recent",
+        place=recent.place,
+        reason="edited lately" if recent.edited else "visited lately",
+        forms=(recent.text,),
+        header=recent.header,
+        wanted=recent.edited,
+    )
+
+
+def _siblings(asked: Asked, lookup: Lookup, shown: Callable[[Path], str]) -> list[Candidate]:
+    """What the files beside this one define, in short."""
+    found: list[Candidate] = []
+    for path in lookup.related(asked.language, asked.file)[:_MOST_SIBLINGS]:
+        facts = lookup.facts(path)
+        language = detect(facts.language, str(path)) if facts is not None else None
+        if facts is None or language is None:
+            continue
+        for fact in facts.definitions:
+            if fact.container:
+                continue
+            text = signature_of(fact, (), language)
+            if text.strip() and len(text) <= _LONGEST_SIBLING:
+                place = Place(path, fact.start, fact.end)
+                reason = f"{fact.name} is in the same package"
+                found.append(Candidate(shown(path), "sibling", place, reason, (text,)))
+    return found
