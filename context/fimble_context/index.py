@@ -302,6 +302,7 @@ class WorkspaceIndex:
             with self._lock:
                 if self._store is store:
                     self._store = None
+            store.close()
             return None
 
     def allowed(self, path: Path) -> bool:

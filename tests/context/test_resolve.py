@@ -325,6 +325,22 @@ def test_the_other_folders_of_a_workspace_are_searched(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("a.c", '#include "../outside/x.h"'),
+        ("a.ts", 'import "../outside/x";'),
+        ("a.ts", 'import "~/x";'),
+        ("a.py", "from ..outside import x"),
+    ],
+)
+def test_no_import_leads_out_of_the_workspace(tmp_path: Path, file: str, line: str) -> None:
+    paths = '{"compilerOptions": {"paths": {"~/*": ["../outside/*"]}}}'
+    tree(tmp_path, {"w/tsconfig.json": paths, f"w/{file}": ""})
+    tree(tmp_path, dict.fromkeys(("outside/x.h", "outside/x.ts", "outside/x.py"), ""))
+    assert resolved(tmp_path / "w", file, line) == "-"
+
+
 def test_settings_are_read_again_when_they_change(tmp_path: Path) -> None:
     tree(tmp_path, {"tsconfig.json": "{}", "a.ts": "", "x/b.ts": "", "y/b.ts": ""})
     project = Project([tmp_path])

@@ -56,8 +56,10 @@ def resolve(import_: Import, language: str, from_path: Path, project: Project) -
     rules = _BY_LANGUAGE.get(language)
     if rules is None or "\0" in import_.source:
         return []
-    found = rules.resolve(import_, from_path, project)
-    return list(dict.fromkeys(_normal(path) for path in found))
+    found = dict.fromkeys(_normal(path) for path in rules.resolve(import_, from_path, project))
+    # A path in an import may climb out, on purpose of whoever wrote the file.
+    places = (*project.folders, project.root_of(from_path))
+    return [path for path in found if any(path.is_relative_to(place) for place in places)]
 
 
 def related(language: str, path: Path, project: Project) -> list[Path]:
