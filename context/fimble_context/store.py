@@ -286,9 +286,10 @@ class Store:
     def definitions(self, name: str, limit: int) -> list[tuple[str, Fact]]:
         """(path, definition) of everything of this name."""
         rows = self._rows(
+            # The inner limit: of a name that is everywhere, no more is looked at either.
             'SELECT f.path, d.name, d.kind, d.container, d.start, d."end", d.line, d.end_line,'
-            " d.signature, d.doc FROM definitions d JOIN files f ON f.id = d.file"
-            " WHERE d.name = ? ORDER BY f.path, d.start LIMIT ?",
+            " d.signature, d.doc FROM (SELECT * FROM definitions WHERE name = ? LIMIT ?) d"
+            " JOIN files f ON f.id = d.file ORDER BY f.path, d.start",
             (_text(name), limit),
         )
         return [(row[0], Fact(*row[1:])) for row in rows]
