@@ -92,6 +92,7 @@ def measure(source: str, edits: int) -> dict[str, dict[str, float]]:
             sample("names in 2,000 characters", partial(references, document, *near))
             fill = partial(assemble, document, at, budget=4096, count_tokens=count_tokens)
             sample("assemble 4,096 tokens", fill)
+            sample("the same with a skeleton", partial(fill, skeleton=True))
     sample("outline of the whole file", partial(outline, document))
     results = {}
     for step, values in samples.items():

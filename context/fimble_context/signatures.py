@@ -35,14 +35,15 @@ def header(document: Document, outer: Node, node: Node, body: Node | None) -> st
 
     ``outer`` may begin with decorators and the like, which keep lines of their own.
     """
+    language = document.syntax_language
     start = document.offset_of_byte(node.start_byte)
     before = _plain(document.text[document.offset_of_byte(outer.start_byte) : start])
     if body is not None:
         text = _plain(document.text[start : _header_end(document, body)]).rstrip()
     else:
         end = document.offset_of_byte(node.end_byte)
-        text = _first_lines(_plain(document.text[start:end]).rstrip())
-    language = document.syntax_language
+        text = _plain(document.text[start:end]).rstrip()
+        text = _first_lines(text, " ..." if language and language.elision else "")
     text = _joined(text, language.comment if language else "")
     lines = [*filter(None, map(str.strip, before.splitlines())), text]
     return ("\n" if "\n" in before else " ").join(lines)
@@ -65,15 +66,15 @@ def _header_end(document: Document, body: Node) -> int:
     return body_start(document, body)
 
 
-def _first_lines(text: str) -> str:
-    """A definition without a body: its first line, or what is open on it closed by dots."""
+def _first_lines(text: str, dots: str) -> str:
+    """A definition without a body: its first line and ``dots`` for the rest."""
     first, newline, _ = text.partition("\n")
     if not newline:
         return text
     # A parameter list goes on; a value need not be shown.
     if first.count("(") > first.count(")") and "=" not in first:
         return text
-    return first.rstrip() + " ..."
+    return first.rstrip() + dots
 
 
 def _joined(text: str, comment: str) -> str:

@@ -33,31 +33,48 @@ class Rank(IntEnum):
 
     HEADER = 0
     IMPORT = 1
-    SIBLING = 2
+    OPENING = 2
+    SIBLING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The text of a definition up to its body, which starts at ``body_start``."""
+
+    end: int
+    body_start: int
+    text: str
+    brace: bool
+
+    def above(self, start: int) -> str:
+        """This header for a prefix that begins at ``start``, within the body or at it."""
+        return f"{self.text} {{\n" if self.brace and start > self.body_start else f"{self.text}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A short form of the code points ``start`` to ``end``; whole lines with ``\\n`` ends.
 
-    ``opening`` stands for what is before ``body_start`` only, for a prefix that begins within
-    the body; it is no longer than ``text``.
+    ``header`` alone stands for it where the prefix begins within the body.
     """
 
     start: int
     end: int
     text: str
     rank: Rank
-    body_start: int | None = None
-    opening: str = ""
+    header: Header | None = None
 
     def above(self, start: int) -> Piece | None:
-        """This piece for a prefix that begins at ``start``; None where it would repeat it."""
+        """This piece for a prefix that begins at ``start``; None where it would repeat it.
+
+        It is no longer than the whole piece.
+        """
         if self.end <= start:
             return self
-        if self.body_start is not None and self.body_start <= start:
-            return Piece(self.start, self.body_start, self.opening, Rank.HEADER)
-        return None
+        if self.header is None or self.header.end > start:
+            return None
+        rank = min(self.rank, Rank.OPENING)
+        return Piece(self.start, self.header.end, self.header.above(start), rank)
 
 
 def pieces(document: Document, offset: int) -> list[Piece]:
@@ -89,9 +106,16 @@ def cut_to_syntax(document: Document, start: int, offset: int) -> int:
 
 def _headers(document: Document, offset: int) -> Iterator[Piece]:
     for scope in enclosing_scopes(document, offset):
-        indent = _indent(document, scope.start)
-        text = _opening(document, scope.header, indent, scope.body_start)
-        yield Piece(scope.start, scope.body_start, text, Rank.HEADER)
+        header = _header(document, scope.start, scope.body_start, scope.header)
+        # What encloses the cursor never ends above the prefix.
+        text = header.above(scope.body_end)
+        yield Piece(scope.start, max(offset, scope.end) + 1, text, Rank.HEADER, header)
+
+
+def _header(document: Document, start: int, body_start: int, text: str) -> Header:
+    end = start + len(document.text[start:body_start].rstrip())
+    brace = document.text.startswith("{", body_start)
+    return Header(end, body_start, textwrap.indent(text, _indent(document, start)), brace)
 
 
 def _imports(document: Document, around: list[Node], offset: int) -> Iterator[Piece]:
@@ -122,16 +146,13 @@ def _siblings(document: Document, parent: Node, offset: int) -> Iterator[Piece]:
     at = document.byte_of(offset)
     before = [child for child in parent.named_children if child.end_byte <= at]
     for symbol in symbols_of(document, before[-_MOST_SIBLINGS:]):
-        indent = _indent(document, symbol.start)
-        text = render_all([symbol], language, indent=indent)
-        if len(text) <= _LONGEST_PIECE:
-            opening = _opening(document, symbol.signature, indent, symbol.body_start)
-            yield Piece(symbol.start, symbol.end, text, Rank.SIBLING, symbol.body_start, opening)
-
-
-def _opening(document: Document, header: str, indent: str, body_start: int | None) -> str:
-    brace = body_start is not None and document.text.startswith("{", body_start)
-    return textwrap.indent(header, indent) + (" {" if brace else "") + "\n"
+        text = render_all([symbol], language, indent=_indent(document, symbol.start))
+        if len(text) > _LONGEST_PIECE:
+            continue
+        header = None
+        if symbol.body_start is not None:
+            header = _header(document, symbol.start, symbol.body_start, symbol.signature)
+        yield Piece(symbol.start, symbol.end, text, Rank.SIBLING, header)
 
 
 def _indent(document: Document, offset: int) -> str:

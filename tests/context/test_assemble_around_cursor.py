@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -129,3 +130,47 @@ def test_never_over_budget_and_always_adjoining(before: str, after: str, budget:
     assert prefix.text + suffix.text in whole
     if not context.left_out:
         assert prefix.text + suffix.text == whole
+
+
+FUNCTIONS = "".join(
+    f"def function_{number}(first, second):\n"
+    + f"    value = first * {number}\n" * 3
+    + "    return value + second\n\n\n"
+    for number in range(120)
+)
+
+
+@pytest.mark.parametrize("skeleton", [False, True])
+@pytest.mark.parametrize("budget", [300, 1000, 2000])
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.5, 0.8, 1.0])
+def test_nearly_all_of_the_budget_is_used(skeleton: bool, budget: int, place: float) -> None:
+    document = Document("import os\n\n\n" + FUNCTIONS, path="a.py")
+    context = assemble(
+        document,
+        int(place * len(document.text)),
+        budget=budget,
+        count_tokens=Counter(),
+        skeleton=skeleton,
+    )
+    a_line = tokens("    value = first * 100\n")
+    unused = budget - sum(section.tokens for section in context.sections)
+    assert 0 <= unused <= max(a_line, 0.03 * budget)
+
+
+@pytest.mark.parametrize("skeleton", [False, True])
+def test_a_prefix_begins_the_same_for_many_lines(skeleton: bool) -> None:
+    document = Document("import os\n\n\n" + FUNCTIONS, path="a.py")
+    beginnings = []
+    lines = range(300, 400)
+    for line in lines:
+        context = assemble(
+            document,
+            document.line_end(line),
+            budget=2000,
+            count_tokens=Counter(),
+            skeleton=skeleton,
+        )
+        beginnings.append("".join(section.text for section in context.sections[:-1])[:500])
+    changes = sum(this != last for this, last in pairwise(beginnings))
+    assert changes <= len(lines) // 6
+    assert all(beginning.startswith(("def ", "import ")) for beginning in beginnings)

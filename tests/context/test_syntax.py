@@ -208,3 +208,18 @@ def test_an_edit_that_is_slow_to_parse_leaves_the_older_tree(
     fresh = Document(document.text, language="python")
     document.settle()
     assert tree_text(document) == tree_text(fresh)
+
+
+@pytest.mark.parametrize("language", SOURCES)
+def test_a_byte_order_mark_does_not_change_the_tree(language: str) -> None:
+    document = Document("\ufeff" + SOURCES[language], language=language)
+    assert tree_text(document) == tree_text(Document(SOURCES[language], language=language))
+    document.apply(Edit(0, 1, ""))
+    assert tree_text(document) == tree_text(Document(SOURCES[language], language=language))
+
+
+@pytest.mark.parametrize("language", SOURCES)
+def test_a_missing_final_newline_breaks_nothing(language: str) -> None:
+    document = Document(SOURCES[language].rstrip("\n"), language=language)
+    assert document.tree is not None
+    assert not document.tree.root_node.has_error
