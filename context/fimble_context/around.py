@@ -52,20 +52,30 @@ class Around:
         self._before = before_cursor(document, offset)
         self._after = after_cursor(document, offset)
         # A byte is a token at most, so a text that short is never cut.
-        wanted = skeleton and budget >= _SHORTEST and document.byte_of(len(document.text)) > budget
-        self._pieces = pieces(document, offset) if wanted else []
+        self._wanted = (
+            skeleton and budget >= _SHORTEST and document.byte_of(len(document.text)) > budget
+        )
+        self._pieces: list[Piece] | None = None if self._wanted else []
         self._counted: list[tuple[Piece, int]] = []
         self._sections: list[Section] = []
 
-    def count(self, count_tokens: TokenCounter, others: Sequence[str]) -> list[int]:
-        """Have everything counted in one call; the counts of ``others``."""
-        texts = [*(piece.text for piece in self._pieces), *others]
+    def count(
+        self, count_tokens: TokenCounter, others: Sequence[str], begin: Begin | None = None
+    ) -> list[int]:
+        """Have everything counted in one call; the counts of ``others``.
+
+        With ``begin``, its skeleton is counted on, and none is made before it proves useless.
+        """
+        if begin is None or not self._still_begins(begin):
+            self._pieces = pieces(self._document, self._offset) if self._wanted else []
+        short = self._pieces or []
+        texts = [*(piece.text for piece in short), *others]
         whole = len(self._document.text) <= self._budget * _CHARS_A_TOKEN
         counts = count_both(
             self._before, self._after, self._budget, count_tokens, texts, whole=whole
         )
-        self._counted = list(zip(self._pieces, counts, strict=False))
-        return counts[len(self._pieces) :]
+        self._counted = list(zip(short, counts, strict=False))
+        return counts[len(short) :]
 
     @property
     def whole(self) -> int | None:
@@ -99,6 +109,10 @@ class Around:
         """Take text within ``limit`` tokens, from where ``begin`` says if that still holds."""
         if begin is not None and self._fill_from(begin, limit, count_tokens):
             return
+        if self._pieces is None:
+            self._pieces = pieces(self._document, self._offset)
+            counts = count_tokens([piece.text for piece in self._pieces])
+            self._counted = list(zip(self._pieces, counts, strict=True))
         before, after, counted = self._before, self._after, self._counted
         if before.fits(limit - min(sum(after.counts), limit // SUFFIX_SHARE)):
             counted = []
@@ -117,9 +131,7 @@ class Around:
     def _fill_from(self, begin: Begin, limit: int, count_tokens: TokenCounter) -> bool:
         """Begin the prefix where an earlier one did, as long as there is room for it."""
         before, after = self._before, self._after
-        if begin.start not in before.starts:
-            return False
-        if not self._document.text.startswith(begin.text[: begin.start]):
+        if begin.start not in before.starts or not self._still_begins(begin):
             return False
         used = before.starts.index(begin.start) + 1
         tokens = sum(before.counts[:used])
@@ -137,6 +149,9 @@ class Around:
             before.used = before.tokens = after.used = after.tokens = 0
             return False
         return True
+
+    def _still_begins(self, begin: Begin) -> bool:
+        return self._document.text.startswith(begin.text[: begin.start])
 
     @property
     def tokens(self) -> int:

@@ -110,14 +110,20 @@ def assemble_with(
     offset = _cursor(document, offset)
     budget = max(budget, 0)
     around = Around(document, offset, budget, skeleton=skeleton)
-    worth = to_count(others.candidates, budget)
-    texts = list(dict.fromkeys([*_headings(document, others), *texts_of(worth)]))
-    if others.earlier is not None:
-        texts = list(dict.fromkeys([*texts, *others.earlier.texts]))
-    costs = dict(zip(texts, around.count(count_tokens, texts), strict=True))
+    # In the usual case an earlier selection is shown again, and nothing else need be counted.
+    worth = [] if others.earlier is not None else to_count(others.candidates, budget)
+    known = others.earlier.texts if others.earlier is not None else texts_of(worth)
+    texts = list(dict.fromkeys([*_headings(document, others), *known]))
+    costs = dict(zip(texts, around.count(count_tokens, texts, others.begin), strict=True))
     heading = _heading_cost(document, others, costs)
     room = _room(around, budget, heading, others.share)
-    selection = _selection(others, worth, costs, room, budget)
+    selection = _earlier(others.earlier, costs, room, budget)
+    if selection is None:
+        if others.earlier is not None:
+            worth = to_count(others.candidates, budget)
+            more = [text for text in texts_of(worth) if text not in costs]
+            costs |= zip(more, count_tokens(more) if more else (), strict=True)
+        selection = choose(worth, costs, room, order=others.order)
     used = selection.tokens + heading if selection.chosen else 0
     around.fill(budget - used, count_tokens, others.begin)
     selection = _without_overlaps(selection, others, around, costs)
@@ -161,22 +167,18 @@ def _room(around: Around, budget: int, heading: int, share: int) -> int:
     return max(0, max(guaranteed, free) - heading)
 
 
-def _selection(
-    others: Others,
-    worth: Sequence[Candidate],
-    costs: dict[str, int],
-    room: int,
-    budget: int,
-) -> Selection:
+def _earlier(
+    earlier: Selection | None, costs: dict[str, int], room: int, budget: int
+) -> Selection | None:
     """The earlier selection as it was, if it fits and does not leave much of the room free."""
-    earlier = others.earlier
-    if earlier is not None:
-        tokens = sum(section.tokens for section in to_sections(earlier, costs))
-        full = tokens >= room - budget // _WASTED_AT_MOST or not earlier.crowded
-        # The suffix gives way to what is typed, but not for ever.
-        if tokens <= room + budget // _SUFFIX_YIELDS and full:
-            return replace(earlier, tokens=tokens)
-    return choose(worth, costs, room, order=others.order)
+    if earlier is None:
+        return None
+    tokens = sum(section.tokens for section in to_sections(earlier, costs))
+    full = tokens >= room - budget // _WASTED_AT_MOST or not earlier.crowded
+    # The suffix gives way to what is typed, but not for ever.
+    if tokens <= room + budget // _SUFFIX_YIELDS and full:
+        return replace(earlier, tokens=tokens)
+    return None
 
 
 def _without_overlaps(

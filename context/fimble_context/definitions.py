@@ -60,6 +60,7 @@ class _File:
     language: Language
     by_name: dict[str, Fact]
     members: dict[str, list[Fact]]
+    rendered: dict[tuple[Fact, ...], str]
 
     @classmethod
     def of(cls, path: Path, facts: Facts, language: Language) -> _File:
@@ -68,7 +69,14 @@ class _File:
         for fact in facts.definitions:
             by_name.setdefault(_whole_name(fact.container, fact.name), fact)
             members.setdefault(fact.container, []).append(fact)
-        return cls(path, language, by_name, members)
+        return cls(path, language, by_name, members, {})
+
+    def signature(self, fact: Fact, members: list[Fact], depth: int) -> str:
+        """A signature, made once."""
+        key = (fact, *members)
+        if key not in self.rendered:
+            self.rendered[key] = signature_of(fact, members, self.language, depth=depth)
+        return self.rendered[key]
 
     def is_reachable(self, fact: Fact) -> bool:
         """Whether a definition can be used from outside: it is not inside a function."""
@@ -111,7 +119,6 @@ class _Finder:
         self._asked = asked
         self._near = near
         self._lookup = lookup
-        self._files: dict[Path, _File | None] = {}
         self._found: dict[tuple[Path, str], _Found] = {}
         self._brought = {here: item for item in asked.imports for _, here in item.names}
         self._modules = self._imported_files()
@@ -181,14 +188,11 @@ class _Finder:
         found.names.add(name.name)
 
     def _file(self, path: Path) -> _File | None:
-        if path not in self._files:
-            facts = self._lookup.facts(path)
-            language = detect(facts.language, str(path)) if facts is not None else None
-            if facts is None or language is None:
-                self._files[path] = None
-            else:
-                self._files[path] = _File.of(path, facts, language)
-        return self._files[path]
+        facts = self._lookup.facts(path)
+        language = detect(facts.language, str(path)) if facts is not None else None
+        if facts is None or language is None:
+            return None
+        return self._lookup.remembered(("file", path), lambda: _File.of(path, facts, language))
 
     def _imported_files(self) -> set[Path]:
         """The files that the imports lead to."""

@@ -48,23 +48,23 @@ class Lookup:
 
     def forget_file(self, path: Path) -> None:
         """The text of an open document has changed, or who it belongs to."""
-        self._answers.pop(("facts", path), None)
-        self._answers.pop(("in", path), None)
+        for question in ("facts", "in", "file"):
+            self._answers.pop((question, path), None)
 
     def facts(self, path: Path) -> Facts | None:
         """See ``WorkspaceIndex``, as for all methods here."""
-        return self._remembered(("facts", path), lambda: self._index.facts(path))
+        return self.remembered(("facts", path), lambda: self._index.facts(path))
 
     def definitions(self, name: str, *, limit: int = 50) -> list[Definition]:
         key = ("definitions", name, limit)
-        return self._remembered(key, lambda: self._index.definitions(name, limit=limit))
+        return self.remembered(key, lambda: self._index.definitions(name, limit=limit))
 
     def definitions_in(self, path: Path) -> list[Definition]:
-        return self._remembered(("in", path), lambda: self._index.definitions_in(path))
+        return self.remembered(("in", path), lambda: self._index.definitions_in(path))
 
     def resolve(self, import_: Import, language: str, from_path: Path) -> list[Path]:
         key = ("resolve", import_.source, import_.names, language, from_path)
-        return self._remembered(key, lambda: self._index.resolve(import_, language, from_path))
+        return self.remembered(key, lambda: self._index.resolve(import_, language, from_path))
 
     def related(self, language: str, path: Path) -> list[Path]:
         """Files whose names ``path`` sees without an import, if they may be used."""
@@ -73,25 +73,26 @@ class Lookup:
             found = related(language, path, self._index.project)
             return [item for item in found if self._index.allowed(item)]
 
-        return self._remembered(("related", language, path), ask)
+        return self.remembered(("related", language, path), ask)
 
     def defining(
         self, name: str, import_: Import, language: str, from_path: Path
     ) -> list[Definition]:
         key = ("defining", name, import_.source, import_.names, language, from_path)
-        return self._remembered(
+        return self.remembered(
             key, lambda: links.defining(self, name, import_, language, from_path)
         )
 
     def importers(self, path: Path, *, limit: int = 20) -> list[Path]:
         key = ("importers", path, limit)
-        return self._remembered(key, lambda: self._index.importers(path, limit=limit))
+        return self.remembered(key, lambda: self._index.importers(path, limit=limit))
 
     def files_similar(self, identifiers: Iterable[str], k: int = 10) -> list[Similar]:
         """Not remembered: hardly asked twice alike."""
         return self._index.files_similar(identifiers, k)
 
-    def _remembered(self, key: tuple[object, ...], ask: Callable[[], _T]) -> _T:
+    def remembered(self, key: tuple[object, ...], ask: Callable[[], _T]) -> _T:
+        """The answer to a question of the caller's, asked anew when something has changed."""
         if key not in self._answers:
             self._answers[key] = ask()
         return self._answers[key]  # type: ignore[return-value]

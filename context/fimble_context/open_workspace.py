@@ -47,7 +47,11 @@ _MOST_LINES = 30  # how far a prompt's pieces go with the cursor within a scope
 
 @dataclass(slots=True)
 class _Kept:
-    """An earlier assembly of a document. ``wanted`` are the candidates that matter most."""
+    """An earlier assembly of a document.
+
+    ``names`` are those whose definitions have been looked for, ``wanted`` the candidates that
+    matter most.
+    """
 
     text: str
     line: int
@@ -55,6 +59,7 @@ class _Kept:
     scope: tuple[str, ...]
     budget: int
     candidates: list[Candidate]
+    names: frozenset[str]
     wanted: frozenset[tuple[Path, str]]
     selection: Selection
     begin: Begin
@@ -168,21 +173,23 @@ class Workspace:
         kept = self._kept.get(key)
         line = document.line_of(min(max(offset, 0), len(document.text)))
         line_start = document.line_start(line)
+        holds = True
         if kept is not None and self._is_same_line(kept, document, line_start, budget):
-            scope, candidates, wanted = kept.scope, kept.candidates, kept.wanted
-            holds = True
+            scope, names = kept.scope, kept.names
+            candidates, wanted = kept.candidates, kept.wanted
         else:
             near = look_around(document, offset)
-            scope = near.scope
-            candidates, wanted = self._candidates(document, offset, path, near, budget)
-            holds = (
-                kept is not None
-                and not kept.stale
-                and kept.budget == budget
-                and kept.scope == scope
-                and abs(kept.line - line) <= _MOST_LINES
-                and wanted <= kept.wanted
-            )
+            scope, names = near.scope, frozenset(name.name for name in near.names)
+            if kept is not None and self._is_same_scope(kept, scope, line, budget):
+                news = not names <= kept.names
+                names |= kept.names
+            else:
+                holds, news = False, True
+            if kept is not None and not news:
+                candidates, wanted = kept.candidates, kept.wanted
+            else:
+                candidates, wanted = self._candidates(document, offset, path, near, budget)
+                holds = holds and kept is not None and wanted <= kept.wanted
         others = Others(
             candidates=candidates,
             repository=self._repository(path),
@@ -198,7 +205,7 @@ class Workspace:
             wanted |= kept.wanted
             line = kept.line
         self._kept[key] = _Kept(
-            document.text, line, line_start, scope, budget, candidates, wanted,
+            document.text, line, line_start, scope, budget, candidates, names, wanted,
             made.selection, made.begin,
         )  # fmt: skip
         self._kept.move_to_end(key)
@@ -229,6 +236,15 @@ class Workspace:
             and kept.budget == budget
             and kept.line_start == line_start
             and document.text.startswith(kept.text[:line_start])
+        )
+
+    def _is_same_scope(self, kept: _Kept, scope: tuple[str, ...], line: int, budget: int) -> bool:
+        """Whether the cursor is inside of the same things, not far from where it was."""
+        return (
+            not kept.stale
+            and kept.budget == budget
+            and kept.scope == scope
+            and abs(kept.line - line) <= _MOST_LINES
         )
 
     def _candidates(
