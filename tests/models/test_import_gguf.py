@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import gguf
 import numpy as np
-import onnxruntime_genai as og
 import pytest
 
 from fimble.errors import ImportFailed
@@ -19,6 +18,7 @@ from fimble.models.gguf_import import HeadKind, Precision, data_file, import_ggu
 from fimble.progress import ProgressEvent
 from tests.support.mixed_gguf import GgufReference, make_mixed_gguf, mixed_architecture
 from tests.support.reference import F32, PackageWeights, Reference
+from tests.support.runtime import last_logits
 
 Kind = gguf.GGMLQuantizationType
 
@@ -36,16 +36,6 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_file, "_PIECE_WEIGHTS", 100 * 256)
 
 
-def run(folder: Path, prompt: np.ndarray) -> F32:
-    model = og.Model(str(folder))
-    params = og.GeneratorParams(model)
-    params.set_search_options(max_length=64)
-    generator = og.Generator(model, params)
-    generator.append_tokens(prompt)
-    logits: F32 = np.asarray(generator.get_logits())[0, -1]
-    return logits
-
-
 def contents(folder: Path) -> dict[str, str]:
     return {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in folder.iterdir()}
 
@@ -61,7 +51,7 @@ def test_logits_are_those_of_the_files_weights(
 ) -> None:
     import_gguf(mixed, tmp_path / "package", precision=precision)
     expected = Reference(mixed_architecture(), GgufReference(mixed)).logits(PROMPT)[-1]
-    assert off(run(tmp_path / "package", PROMPT), expected) < tolerance
+    assert off(last_logits(tmp_path / "package", PROMPT), expected) < tolerance
 
 
 @pytest.mark.parametrize(
@@ -78,7 +68,7 @@ def test_int4_graph_computes_with_the_packages_weights(
     assert json.loads((tmp_path / "package" / "fimble_package.json").read_text())["head"] == kind
     packed = PackageWeights(tmp_path / "package", arch, "int4", kind)
     expected = Reference(arch, packed).logits(PROMPT)[-1]
-    assert off(run(tmp_path / "package", PROMPT), expected) < 0.06
+    assert off(last_logits(tmp_path / "package", PROMPT), expected) < 0.06
     for name, values in GgufReference(source).tensors.items():
         error = np.linalg.norm(packed(name) - values) / np.linalg.norm(values)
         assert error < 0.11, name

@@ -10,23 +10,11 @@ import onnxruntime_genai as og
 import pytest
 
 from fimble.models.gguf_import import HeadKind, Precision
-from tests.support.reference import F32, PackageWeights, Reference
+from tests.support.reference import PackageWeights, Reference
+from tests.support.runtime import all_logits, last_logits, new_generator
 from tests.support.tiny import make_tiny_package, tiny_architecture
 
 PROMPT = np.array([7, 260, 99, 258, 10, 64, 300, 5, 77, 31, 32, 12], dtype=np.int32)
-
-
-def last_logits(package: Path, *slices: np.ndarray) -> F32:
-    """Logits [vocab] after the last of the slices, appended one after another."""
-    model = og.Model(str(package))
-    params = og.GeneratorParams(model)
-    params.set_search_options(max_length=64)
-    generator = og.Generator(model, params)
-    for piece in slices:
-        generator.append_tokens(piece)
-        logits = np.asarray(generator.get_logits())
-    last: F32 = logits[0, -1]
-    return last
 
 
 def test_is_small_and_built_in_no_time(tmp_path: Path) -> None:
@@ -73,23 +61,31 @@ def test_pieces_give_the_same_as_one_go(tmp_path: Path, precision: Precision) ->
 
 
 def test_all_logits_graph_ends_with_the_pruned_graphs(tmp_path: Path) -> None:
-    pruned = last_logits(make_tiny_package(tmp_path / "last"), PROMPT)
-    package = make_tiny_package(tmp_path / "all", all_logits=True)
+    package = make_tiny_package(tmp_path / "tiny")
+    logits = all_logits(package, PROMPT)
+    assert logits.shape == (len(PROMPT), tiny_architecture().vocab)
+    assert np.abs(logits[-1] - last_logits(package, PROMPT)).max() < 1e-3
+
+
+def test_all_logits_are_the_references(tmp_path: Path) -> None:
+    package = make_tiny_package(tmp_path / "tiny", precision="fp16")
+    arch = tiny_architecture()
+    expected = Reference(arch, PackageWeights(package, arch, "fp16", "own")).logits(PROMPT)
+    assert np.abs(all_logits(package, PROMPT) - expected).max() < 1e-4 * np.abs(expected).max()
+
+
+def test_configured_for_all_logits(tmp_path: Path) -> None:
+    package = make_tiny_package(tmp_path / "tiny", all_logits=True)
     model = og.Model(str(package))
     params = og.GeneratorParams(model)
     params.set_search_options(max_length=64)
     generator = og.Generator(model, params)
     generator.append_tokens(PROMPT)
-    logits = np.asarray(generator.get_output("logits"))
-    assert logits.shape == (1, len(PROMPT), tiny_architecture().vocab)
-    assert np.abs(logits[0, -1] - pruned).max() < 1e-3
+    assert np.asarray(generator.get_output("logits")).shape[1] == len(PROMPT)
 
 
 def test_never_says_a_control_token(tmp_path: Path) -> None:
-    model = og.Model(str(make_tiny_package(tmp_path / "tiny")))
-    params = og.GeneratorParams(model)
-    params.set_search_options(max_length=200)
-    generator = og.Generator(model, params)
+    generator = new_generator(make_tiny_package(tmp_path / "tiny"), max_length=200)
     generator.append_tokens(PROMPT)
     while not generator.is_done():
         generator.generate_next_token()
