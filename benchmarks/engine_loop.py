@@ -91,14 +91,49 @@ class Bench:
         return filled - begun, (count - 1) / (time.perf_counter() - filled)
 
 
-def decode(bench: Bench, ids: Sequence[int], tokens: int, turns: int) -> dict[str, float]:
+class OverHttp:
+    """An engine process, and what a client of it sees."""
+
+    def __init__(self, package: str, window: int) -> None:
+        self._loop = asyncio.new_event_loop()
+        options = EngineOptions(slots=1, context_tokens=window)
+        self._engine = LocalEngine(model=package, options=options)
+
+    def rate(self, ids: Sequence[int], tokens: int) -> float:
+        """Tokens per second between the first piece of text and the end of the stream."""
+        return self._loop.run_until_complete(self._rate(ids, tokens))
+
+    async def _rate(self, ids: Sequence[int], tokens: int) -> float:
+        first = 0.0
+        count = 0
+        async for chunk in self._engine.complete(CompletionRequest(tuple(ids), tokens)):
+            first = first or time.perf_counter()
+            if chunk.usage is not None:
+                count = chunk.usage.completion_tokens
+        return (count - 1) / (time.perf_counter() - first)
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._engine.aclose())
+        self._loop.close()
+        stop()
+
+
+def decode(
+    bench: Bench, http: OverHttp, ids: Sequence[int], tokens: int, turns: int
+) -> dict[str, float]:
     """Tokens per second while generating."""
-    bare, ours = [], []
+    bare, ours, client = [], [], []
+    http.rate(ids, 2)
     for _ in range(turns):
         bare.append(bench.bare(ids, tokens)[1])
         usage, timings = bench.ask(ids, tokens)
         ours.append((usage.completion_tokens - 1) * 1000 / timings.decode_ms)
-    return _ratio("bare_tokens_per_s", max(bare), "engine_tokens_per_s", max(ours))
+        client.append(http.rate(ids, tokens))
+    return {
+        **_ratio("bare_tokens_per_s", max(bare), "engine_tokens_per_s", max(ours)),
+        "http_tokens_per_s": max(client),
+        "http_ratio": max(client) / max(bare),
+    }
 
 
 def prefill(bench: Bench, ids: Sequence[int], turns: int) -> dict[str, float]:
@@ -137,27 +172,6 @@ def reuse(bench: Bench, ids: Sequence[int], turns: int) -> dict[str, float]:
     return {**best, **shares}
 
 
-async def over_http(package: str, ids: Sequence[int], tokens: int, turns: int) -> float:
-    """Tokens per second as a client of the engine process sees them."""
-    engine = LocalEngine(model=package, options=EngineOptions(slots=1))
-    rates = []
-    try:
-        for _ in range(turns + 1):
-            request = CompletionRequest(tuple(ids), tokens)
-            first = 0.0
-            count = 0
-            async for chunk in engine.complete(request):
-                first = first or time.perf_counter()
-                if chunk.usage is not None:
-                    count = chunk.usage.completion_tokens
-            rates.append((count - 1) / (time.perf_counter() - first))
-    finally:
-        await engine.aclose()
-        stop()
-    # The first one paid for the prompt and for memory touched for the first time.
-    return max(rates[1:])
-
-
 def _ratio(first: str, one: float, second: str, other: float) -> dict[str, float]:
     return {first: one, second: other, "ratio": other / one}
 
@@ -177,7 +191,9 @@ def main() -> None:
         # An engine of its own, and the private current directory that a model needs.
         os.environ["FIMBLE_HOME"] = home
         os.chdir(home)
-        bench = Bench(folder, options.prompt_tokens * 2 + options.tokens + 64)
+        window = options.prompt_tokens * 2 + options.tokens + 64
+        bench = Bench(folder, window)
+        http = OverHttp(folder, window)
         text = CODE * (1 + options.prompt_tokens // 1000)
         ids = bench.loaded.tokenizer.encode_text(text)[: options.prompt_tokens]
         figures: dict[str, Any] = {
@@ -185,14 +201,12 @@ def main() -> None:
             "provider": bench.loaded.info.provider,
             "continuation": bench.loaded.info.continuation,
             "prompt_tokens": len(ids),
-            "decode": decode(bench, ids, options.tokens, options.turns),
+            "decode": decode(bench, http, ids, options.tokens, options.turns),
             "prefill": prefill(bench, ids, options.turns),
             "reuse": reuse(bench, ids, options.turns),
         }
         bench.scheduler.close()
-        rate = asyncio.run(over_http(folder, ids, options.tokens, options.turns))
-        figures["decode"]["http_tokens_per_s"] = rate
-        figures["decode"]["http_ratio"] = rate / figures["decode"]["bare_tokens_per_s"]
+        http.close()
         os.chdir(Path(folder).anchor)
     if options.json:
         print(json.dumps(figures, indent=2))

@@ -29,6 +29,12 @@ def generated(engine: RunningEngine) -> float:
     return engine.metric("fimble_generated_tokens_total")
 
 
+def tokens_for(engine: RunningEngine, seconds: float) -> int:
+    """About as many tokens as take that long here: enough to act meanwhile."""
+    (model,) = engine.health()["models"]
+    return min(3500, max(100, int(seconds * model["decode_tokens_per_s"])))
+
+
 def is_idle(engine: RunningEngine) -> bool:
     health = engine.health()
     return health["waiting"] == 0 and not any(slot["busy"] for slot in health["slots"])
@@ -107,7 +113,7 @@ def test_a_completion_goes_before_a_chat_which_goes_on_correctly(engine: Running
     body: dict[str, Any] = {
         **LONG,
         "messages": [{"role": "user", "content": "hello"}],
-        "max_tokens": 300,
+        "max_tokens": tokens_for(engine, 1.0),
     }
     # The first time the prompt is computed in one slice, afterwards only its last token:
     # the same numbers up to rounding, but not the same draws. So compare like with like.
@@ -145,9 +151,9 @@ def test_warm_up_waits_for_completions_and_goes_before_chat(engine: RunningEngin
 
     with ThreadPoolExecutor() as pool:
         before = generated(engine)
-        futures = [pool.submit(ask, "chat", 250)]
+        futures = [pool.submit(ask, "chat", tokens_for(engine, 1.5))]
         until(lambda: generated(engine) > before)
-        futures.append(pool.submit(ask, "warmup", 100))
+        futures.append(pool.submit(ask, "warmup", tokens_for(engine, 0.5)))
         until(lambda: engine.health()["waiting"] == 2)
         futures.append(pool.submit(ask, "completion", 50))
         for future in futures:
@@ -156,9 +162,10 @@ def test_warm_up_waits_for_completions_and_goes_before_chat(engine: RunningEngin
 
 
 def test_health_answers_while_the_model_works(engine: RunningEngine) -> None:
+    count = tokens_for(engine, 1.5)
     with ThreadPoolExecutor() as pool:
         before = generated(engine)
-        answer = pool.submit(engine.complete, "while", **{**LONG, "max_tokens": 300})
+        answer = pool.submit(engine.complete, "while", **{**LONG, "max_tokens": count})
         until(lambda: generated(engine) > before)
         answered_while_busy = 0
         while not answer.done():
@@ -169,9 +176,10 @@ def test_health_answers_while_the_model_works(engine: RunningEngine) -> None:
 
 
 def test_tokenize_does_not_wait_for_the_model(engine: RunningEngine) -> None:
+    count = tokens_for(engine, 1.5)
     with ThreadPoolExecutor() as pool:
         before = generated(engine)
-        answer = pool.submit(engine.complete, "for", **{**LONG, "max_tokens": 300})
+        answer = pool.submit(engine.complete, "for", **{**LONG, "max_tokens": count})
         until(lambda: generated(engine) > before)
         counts = engine.http.post("/tokenize", json={"texts": ["def"]}).json()["counts"]
         assert not answer.done()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -81,7 +82,12 @@ def crash() -> None:
 
 async def test_it_starts_loads_and_completes(engine: LocalEngine, seen: Seen) -> None:
     steps: list[ProgressEvent] = []
-    info = await engine.load(steps.append)
+
+    def on_progress(step: ProgressEvent) -> None:
+        assert threading.current_thread() is threading.main_thread()
+        steps.append(step)
+
+    info = await engine.load(on_progress)
     assert (info.name, info.window, info.fim, info.continuation) == ("tiny", 2048, True, True)
     assert [(step.stage, step.done) for step in steps] == [
         ("start engine", 0),

@@ -22,7 +22,8 @@ class ModelInfo:
     ``window`` is the largest prompt plus answer, in tokens. ``fim`` says whether the model
     knows the fill-in-the-middle control tokens; ``continuation`` whether a prompt that
     shares its beginning with an earlier one costs only the rest (probed at load);
-    ``healing`` whether ``CompletionRequest.heal`` is obeyed. The speeds, in tokens per second, were measured when it was loaded; 0.0 where nobody has.
+    ``healing`` whether ``CompletionRequest.heal`` is obeyed. The speeds, in tokens per
+    second, were measured when it was loaded; 0.0 where nobody has.
     """
 
     name: str

@@ -53,9 +53,15 @@ async def ensure_running(
 ) -> EngineAddress:
     """The running engine, started first where there is none.
 
-    Raises EngineUnavailable or RuntimeMissing when it cannot be started.
+    ``progress`` is called on the event loop. Raises EngineUnavailable or RuntimeMissing
+    when it cannot be started.
     """
-    return await asyncio.to_thread(start_engine, options, progress)
+    loop = asyncio.get_running_loop()
+
+    def on_loop(event: ProgressEvent) -> None:
+        loop.call_soon_threadsafe(progress, event)
+
+    return await asyncio.to_thread(start_engine, options, on_loop)
 
 
 def start_engine(options: EngineOptions, progress: Progress = ignore_progress) -> EngineAddress:
