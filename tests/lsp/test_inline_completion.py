@@ -122,8 +122,9 @@ async def test_windows_do_not_supersede_each_other_at_the_engine() -> None:
         async with in_process(lambda model: engine) as session:
             await session.wire.initialize()
             session.wire.open("untitled:Untitled-1", "")
-            for _ in range(2):
-                await session.wire.complete("untitled:Untitled-1", 0, 0)
+            await session.wire.complete("untitled:Untitled-1", 0, 0)
+            session.wire.change("untitled:Untitled-1", 2, {"text": "another"})
+            await session.wire.complete("untitled:Untitled-1", 0, 7)
     names = [request.document for request in engine.requests]
     assert names[0] == names[1] != names[2] == names[3]
 
@@ -223,7 +224,8 @@ async def test_a_failure_is_told_once_and_told_again_after_it_was_over() -> None
         assert wire.sent("fimble/status")[-1]["state"] == "error"
         assert len(await wire.complete(URI, 0, 0)) == 1
         assert wire.sent("fimble/status")[-1]["state"] == "ready"
-        assert await wire.complete(URI, 0, 0) == []
+        wire.change(URI, 2, {"text": "another"})
+        assert await wire.complete(URI, 0, 7) == []
         assert len(errors_shown(wire)) == 2
 
 

@@ -1,4 +1,4 @@
-"""A completion from start to end: context, prompt, answer, trimmed text.
+"""A completion from start to end: what is remembered, else context, prompt, answer, trimming.
 
 Given a document, an offset and settings; asks one engine. Where completions are not wanted
 at all is ``policy``'s affair, and who may replace whom is the caller's.
@@ -6,114 +6,256 @@ at all is ``policy``'s affair, and who may replace whom is the caller's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 
-from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
+from fimble.assist.answer import Answer
+from fimble.assist.budget import Budget, budget_for
+from fimble.assist.memory import Memory, Remembered
 from fimble.assist.place import Place, place_of
+from fimble.assist.prompt import Assemble, Prompts, own_text_only
 from fimble.assist.settings import CompletionSettings
 from fimble.assist.stops import Stops
-from fimble.assist.tokens import TokenCounts
-from fimble.assist.trim import trim
+from fimble.assist.suggestion import Suggestion, suggestion_from
+from fimble.assist.trim import badness, trim
 from fimble.engine.base import Engine, ModelInfo
-from fimble.engine.protocol import (
-    CompletionChunk,
-    CompletionRequest,
-    FinishReason,
-    Timings,
-    Usage,
-)
+from fimble.engine.protocol import CompletionChunk, CompletionRequest, Priority
 from fimble.errors import ModelError
-from fimble_context.assemble import Context, assemble
 from fimble_context.document import Document
 
 __all__ = ["CompletionService", "Suggestion"]
 
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """``text`` replaces the code points ``start`` to ``end`` (exclusive); it may be empty.
-
-    ``context`` is what the prompt was made of.
-    """
-
-    text: str
-    start: int
-    end: int
-    usage: Usage
-    timings: Timings
-    model: str
-    provider: str
-    finish: FinishReason
-    context: Context
+#: The variety among candidates that are asked for on top of the likeliest answer.
+_TEMPERATURE = 0.7
+_TOP_P = 0.95
+_SEED = 1
 
 
 class CompletionService:
-    """Completions from one engine. Keeps token counts between requests, nothing else."""
+    """Completions from one engine. Remembers suggestions, anchors and token counts."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, assemble: Assemble = own_text_only) -> None:
         self._engine = engine
-        self._counts: dict[str, TokenCounts] = {}
+        self._prompts = Prompts(engine, assemble)
+        self._memory = Memory()
+        self._growing: dict[str, Answer] = {}
+
+    # --- asking --------------------------------------------------------------------------
 
     async def complete(
-        self, document: Document, offset: int, settings: CompletionSettings, *, name: str = ""
+        self,
+        document: Document,
+        offset: int,
+        settings: CompletionSettings,
+        *,
+        name: str = "",
+        invoked: bool = False,
     ) -> Suggestion:
         """The suggestion for ``offset`` (code points) in ``document``.
 
         ``name`` tells documents apart: a newer request of the same one replaces an older
-        one at the engine. Cancelling the task cancels the work at the engine. Raises
+        one at the engine. ``invoked`` says that the user asked for it: then there are
+        alternatives, and low confidence is no reason to be silent. Cancelling the task
+        cancels the work at the engine, unless ``keep`` was called first. Raises
         ``ModelError`` for a model that cannot complete, and ``EngineError``.
         """
+        place = place_of(document, offset, settings.multiline)
+        found = self._memory.find(name, place)
+        remembered = found is not None
+        least = 0.0 if invoked else settings.min_confidence
+        if found is None:
+            found = await self._ask(name, place, settings, "completion", least)
+        await self._wait(found, place)
+        prompt = found.answer.prompt
+        suggestion = suggestion_from(
+            found.answer,
+            place,
+            prompt.context,
+            accepted=found.typed,
+            typed=prompt.typed,
+            remembered=remembered,
+            least_confidence=least,
+        )
+        if invoked and settings.candidates > 1:
+            return await self._with_alternatives(suggestion, found, place, settings, name)
+        return suggestion
+
+    async def prepare(
+        self, document: Document, offset: int, settings: CompletionSettings, *, name: str
+    ) -> None:
+        """Has the suggestion for a likely place made before anybody asks for it.
+
+        Less urgent than what somebody waits for. Does nothing where it is at hand. Raises
+        what ``complete`` raises.
+        """
+        place = place_of(document, offset, settings.multiline)
+        if self._memory.find(name, place) is None:
+            found = await self._ask(name, place, settings, "warmup", settings.min_confidence)
+            found.answer.detached = True
+
+    def at_hand(
+        self, document: Document, offset: int, settings: CompletionSettings, *, name: str
+    ) -> bool:
+        """Whether the suggestion is remembered, so that there is nothing to wait for."""
+        return self._memory.find(name, place_of(document, offset, settings.multiline)) is not None
+
+    async def budget(self, settings: CompletionSettings) -> Budget:
+        """What the loaded model's speed allows."""
+        return budget_for(await self._engine.model_info(), settings)
+
+    # --- what happens to a document ------------------------------------------------------
+
+    def keep(
+        self, document: Document, offset: int, settings: CompletionSettings, *, name: str
+    ) -> None:
+        """The cursor is at ``offset`` now: an answer that still fits there goes on being made,
+        whoever asked for it; any other one of the document ends.
+        """
+        answer = self._growing.get(name)
+        if answer is None or answer.finish is not None:
+            return
+        found = self._memory.find(name, place_of(document, offset, settings.multiline))
+        if found is not None and found.answer is answer:
+            answer.detached = True
+        else:
+            answer.cancel()
+
+    def accepted(
+        self, document: Document, offset: int, settings: CompletionSettings, *, name: str
+    ) -> None:
+        """A suggestion was accepted, and the cursor stands behind it."""
+        self._prompts.anchors.accepted(name, place_of(document, offset, settings.multiline))
+
+    def end(self, name: str) -> None:
+        """Nobody wants an answer for the document any more."""
+        answer = self._growing.pop(name, None)
+        if answer is not None:
+            answer.cancel()
+
+    def forget(self, name: str) -> None:
+        """The document is gone: nothing of it is kept."""
+        self.end(name)
+        self._memory.forget(name)
+        self._prompts.anchors.forget(name)
+
+    # --- the work ------------------------------------------------------------------------
+
+    async def _ask(
+        self,
+        name: str,
+        place: Place,
+        settings: CompletionSettings,
+        priority: Priority,
+        least_confidence: float,
+    ) -> Remembered:
+        """Starts an answer at the engine and remembers it for the place."""
         info = await self._engine.model_info()
         _require_fim(info)
-        max_tokens = min(settings.max_tokens, max(1, info.window // 2))
-        room = max(0, info.window - max_tokens - LAYOUT_TOKENS)
-        budget = min(settings.max_prompt_tokens, room)
-        context = await self._context(document, offset, budget, room, info.name)
-        place = place_of(document, offset, settings.multiline)
+        budget = budget_for(info, settings)
+        prompt = await self._prompts.prompt_for(name, place, info, budget)
         request = CompletionRequest(
-            completion_prompt(context),
-            max_tokens=max_tokens,
-            stop=("\n",) if place.one_line else (),
+            prompt.segments,
+            max_tokens=budget.answer,
+            stop=("\n",) if _ends_with_line(place, settings) else (),
+            priority=priority,
             document=name,
+            heal=bool(prompt.typed),
         )
-        answer = await _collect(self._engine.complete(request), place)
-        # Where a newer request took its place, what there is of an answer is a fragment.
-        text = (
-            ""
-            if answer.finish == "cancelled"
-            else trim(answer.text, place, complete=answer.finish != "length")
+        self.end(name)
+        answer = Answer(
+            self._engine.complete(request),
+            Stops(_longest(place, settings)),
+            prompt,
+            model=info.name,
+            provider=info.provider,
+            least_confidence=least_confidence,
         )
-        return Suggestion(
-            text=text,
-            start=offset,
-            end=offset,
-            usage=answer.usage,
-            timings=answer.timings,
-            model=answer.model or info.name,
-            provider=answer.provider or info.provider,
-            finish=answer.finish,
-            context=context,
+        self._growing[name] = answer
+        return self._memory.add(name, place, answer)
+
+    async def _wait(self, found: Remembered, place: Place) -> None:
+        """Until there is enough of the answer for the place."""
+        stops = Stops(place, continued=bool(found.typed))
+
+        def enough() -> bool:
+            rest = found.rest
+            return stops.end(rest) is not None or _is_whole_line(rest, place)
+
+        try:
+            await found.answer.wait(enough)
+        except asyncio.CancelledError:
+            if not found.answer.detached:
+                found.answer.cancel()
+            raise
+        # There is somebody who reads; what is left to be made is for when they accept.
+        found.answer.detached = True
+
+    async def _with_alternatives(
+        self,
+        suggestion: Suggestion,
+        found: Remembered,
+        place: Place,
+        settings: CompletionSettings,
+        name: str,
+    ) -> Suggestion:
+        if not found.alternatives:
+            prompt = found.answer.prompt
+            request = CompletionRequest(
+                prompt.segments,
+                max_tokens=budget_for(await self._engine.model_info(), settings).answer,
+                temperature=_TEMPERATURE,
+                top_p=_TOP_P,
+                seed=_SEED,
+                n=settings.candidates - 1,
+                # Not the document's name: it must not replace the answer it stands beside.
+                document=f"{name}#alternatives",
+                stop=("\n",) if _ends_with_line(place, settings) else (),
+                heal=bool(prompt.typed),
+            )
+            found.alternatives.extend(await _texts(self._engine.complete(request)))
+        typed, one = found.typed, bool(found.typed)
+        rests = [t[len(typed) :] for t in found.alternatives if t.startswith(typed)]
+        return suggestion.with_alternatives(
+            [trim(rest, place, continued=one, complete=False) for rest in rests]
         )
 
-    async def _context(
-        self, document: Document, offset: int, budget: int, room: int, model: str
-    ) -> Context:
-        """The context within ``budget`` tokens. Counts are exact where it matters.
 
-        Estimates will do while they are a small part and no error of theirs can burst the
-        ``room`` in the window; otherwise the engine counts, once, and the context is put
-        together again.
-        """
-        counts = self._counts.setdefault(model, TokenCounts())
-        counts.begin()
-        context = assemble(document, offset, budget=budget, count_tokens=counts.with_estimates)
-        used = sum(section.tokens for section in context.sections)
-        negligible = counts.estimated_tokens * 16 <= budget
-        if negligible and used + counts.largest_error <= room:
-            return context
-        await counts.learn(self._engine)
-        return assemble(document, offset, budget=budget, count_tokens=counts.at_most)
+async def _texts(chunks: AsyncGenerator[CompletionChunk, None]) -> list[str]:
+    """The whole text of each candidate."""
+    texts: dict[int, str] = {}
+    try:
+        async for chunk in chunks:
+            texts[chunk.index] = texts.get(chunk.index, "") + chunk.text
+    finally:
+        await chunks.aclose()
+    return [texts[index].replace("\r\n", "\n") for index in sorted(texts)]
+
+
+def _ends_with_line(place: Place, settings: CompletionSettings) -> bool:
+    """Whether nothing behind the line's end can ever be of use."""
+    return place.one_line or not place.code or settings.multiline == "never"
+
+
+def _longest(place: Place, settings: CompletionSettings) -> Place:
+    """The place with the longest answer that may be made of it: the rest of a statement goes
+    on being made behind the line that is shown.
+    """
+    if place.shape != "line" or _ends_with_line(place, settings):
+        return place
+    return replace(place, shape="statement")
+
+
+def _is_whole_line(text: str, place: Place) -> bool:
+    """Whether the first line of a statement stands by itself, so that it can be shown alone."""
+    if place.shape != "statement" or place.before.strip():
+        return False
+    line, newline, _ = text.partition("\n")
+    if not newline or not line.strip() or place.language is None:
+        return False
+    if line.rstrip().endswith((":", "{", "(", "[", ",", "\\")):
+        return False
+    return badness(place, line) <= badness(place, "")
 
 
 def _require_fim(info: ModelInfo) -> None:
@@ -123,34 +265,3 @@ def _require_fim(info: ModelInfo) -> None:
             "but not complete code.",
             next_step="Use a Qwen2.5-Coder package, such as qwen2.5-coder-0.5b.",
         )
-
-
-@dataclass(slots=True)
-class _Answer:
-    text: str = ""
-    usage: Usage = field(default_factory=Usage)
-    timings: Timings = field(default_factory=Timings)
-    model: str = ""
-    provider: str = ""
-    finish: FinishReason = "stop"
-
-
-async def _collect(chunks: AsyncIterator[CompletionChunk], place: Place) -> _Answer:
-    """The answer up to where it is of use; the engine is stopped there."""
-    answer = _Answer()
-    stops = Stops(place)
-    try:
-        async for chunk in chunks:
-            answer.text += chunk.text
-            answer.usage = chunk.usage or answer.usage
-            answer.timings = chunk.timings or answer.timings
-            answer.model = chunk.model or answer.model
-            answer.provider = chunk.provider or answer.provider
-            answer.finish = chunk.finish_reason or answer.finish
-            if not place.one_line and stops.end(answer.text) is not None:
-                break
-    finally:
-        aclose = getattr(chunks, "aclose", None)
-        if aclose is not None:
-            await aclose()
-    return answer

@@ -7,20 +7,34 @@ it never becomes a control token (see ``engine.protocol``).
 from __future__ import annotations
 
 from fimble.engine.protocol import Control, Segment, Text
-from fimble_context.assemble import Context
+from fimble_context.sections import OTHER_KINDS, Context
 
 __all__ = ["LAYOUT_TOKENS", "completion_prompt", "prompt_text"]
 
-#: Control tokens that ``completion_prompt`` adds to the tokens of the sections.
+#: Control tokens that ``completion_prompt`` adds to the tokens of the sections, whose
+#: headings (``repo_name``, ``file_sep`` and paths) are counted with them.
 LAYOUT_TOKENS = 3
 
 
 def completion_prompt(context: Context) -> tuple[Segment, ...]:
-    """Prefix, suffix, middle: the model goes on with what belongs between the first two."""
-    suffix = "".join(part.text for part in context.sections if part.kind == "suffix")
+    """Other files by their paths, then prefix, suffix, middle of the file at the cursor.
+
+    The model goes on with what belongs between prefix and suffix. Without sections of other
+    files, the file's path is left out as well.
+    """
+    others = [part for part in context.sections if part.kind in OTHER_KINDS]
+    own = [part for part in context.sections if part.kind not in OTHER_KINDS]
+    suffix = "".join(part.text for part in own if part.kind == "suffix")
     # What is not the suffix stands in front of it, in the order of the sections.
-    prefix = "".join(part.text for part in context.sections if part.kind != "suffix")
+    prefix = "".join(part.text for part in own if part.kind != "suffix")
+    segments: list[Segment] = []
+    if others:
+        segments += (Control("repo_name"), Text(prompt_text(f"{context.repository}\n")))
+        for part in others:
+            segments += (Control("file_sep"), Text(prompt_text(f"{part.path}\n{part.text}")))
+        segments += (Control("file_sep"), Text(prompt_text(f"{own[0].path}\n")))
     return (
+        *segments,
         Control("fim_prefix"),
         Text(prompt_text(prefix)),
         Control("fim_suffix"),

@@ -18,7 +18,11 @@ class CompletionSettings:
 
     The prompt is also bounded by the model's window. ``multiline`` says whether an answer
     may have several lines: where syntax calls for them, wherever nothing stands right of the
-    cursor, or nowhere. ``disabled_languages`` are language ids of the editor;
+    cursor, or nowhere. ``latency_ms`` is how long a suggestion may take where the model
+    holds the beginning of its prompt; prompts and answers are as long as that allows.
+    ``candidates`` is how many suggestions an explicit request gets. ``min_confidence`` is the
+    least mean probability of a token; what is less certain is not offered by itself.
+    ``disabled_languages`` are language ids of the editor;
     ``exclude_patterns`` are patterns as in a .gitignore file at the root of the file system:
     without a slash in front they match at any depth.
     """
@@ -27,5 +31,8 @@ class CompletionSettings:
     multiline: Literal["auto", "always", "never"] = "auto"
     max_tokens: int = field(default=64, metadata={"minimum": 1, "maximum": 1024})
     max_prompt_tokens: int = field(default=2048, metadata={"minimum": 64, "maximum": 131_072})
+    latency_ms: int = field(default=300, metadata={"minimum": 20, "maximum": 10_000})
+    candidates: int = field(default=3, metadata={"minimum": 1, "maximum": 8})
+    min_confidence: float = field(default=0.0, metadata={"minimum": 0.0, "maximum": 1.0})
     disabled_languages: tuple[str, ...] = ()
     exclude_patterns: tuple[str, ...] = ()

@@ -142,6 +142,10 @@ def _mismatch(value: Any, expected: Any, limits: Mapping[str, Any]) -> str | Non
         low, high = limits["minimum"], limits["maximum"]
         right = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
         return None if right else f"a whole number from {low} to {high}"
+    if expected is float:
+        low, high = limits["minimum"], limits["maximum"]
+        right = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if right and low <= value <= high else f"a number from {low} to {high}"
     if expected is str:
         if not isinstance(value, str):
             return "a string"

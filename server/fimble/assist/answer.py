@@ -1,0 +1,134 @@
+"""An answer of the engine while it is made: it grows, is waited for, and may outlive its asker.
+
+Whoever asked may be content with the first line and go; the rest goes on being made, and is
+there when that line has been accepted. Knows no documents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from math import exp
+
+from fimble.assist.prompt import Prompt
+from fimble.assist.stops import Stops
+from fimble.engine.protocol import CompletionChunk, FinishReason, Timings, Usage
+
+__all__ = ["Answer"]
+
+#: Tokens before a low confidence says something.
+_TOKENS_TO_JUDGE = 3
+
+
+class Answer:
+    """Grows from its creation on until it ended by itself, was ended, or failed.
+
+    ``text`` is what has come so far, up to the end that ``stops`` found. ``finish`` is None
+    while it grows. Below ``least_confidence`` (the mean probability of a token, 0 to 1) it
+    ends, since it will not be shown.
+    """
+
+    def __init__(
+        self,
+        chunks: AsyncGenerator[CompletionChunk, None],
+        stops: Stops,
+        prompt: Prompt,
+        *,
+        model: str,
+        provider: str,
+        least_confidence: float = 0.0,
+    ) -> None:
+        self.text = ""
+        self.usage = Usage()
+        self.timings = Timings()
+        self.prompt = prompt
+        self.model = model
+        self.provider = provider
+        self.confidence: float | None = None
+        self.finish: FinishReason | None = None
+        self.error: BaseException | None = None
+        #: Whether it goes on when nobody waits for it.
+        self.detached = False
+        self._least_confidence = least_confidence
+        self._stops = stops
+        self._grown = asyncio.Event()
+        self._task = asyncio.create_task(self._run(chunks))
+
+    @property
+    def whole(self) -> bool:
+        """Whether it ended where it should: by itself, or where syntax ends it."""
+        return self.finish == "stop"
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may be remembered: it grows, or has come to some end that is its own."""
+        return self.error is None and self.finish != "cancelled"
+
+    async def wait(self, enough: Callable[[], bool]) -> None:
+        """Returns when ``enough()`` or when no more will come; raises what it failed with."""
+        while self.finish is None and self.error is None and not enough():
+            await self._grown.wait()
+        if self.error is not None:
+            raise self.error
+
+    async def ended(self) -> None:
+        """Returns when no more will come, for whatever reason."""
+        await asyncio.wait({self._task})
+
+    def cancel(self) -> None:
+        """Ends it, at the engine too."""
+        if self.finish is None:
+            self.finish = "cancelled"
+        self._task.cancel()
+
+    async def _run(self, chunks: AsyncGenerator[CompletionChunk, None]) -> None:
+        try:
+            async for chunk in chunks:
+                if self._take(chunk):
+                    break
+            self._end("stop")
+        except asyncio.CancelledError:
+            self._end("cancelled")
+            raise
+        except Exception as error:  # noqa: BLE001
+            # Whoever waits gets it; nobody else need know.
+            self.error = error
+            self._tell()
+        finally:
+            await chunks.aclose()
+
+    def _take(self, chunk: CompletionChunk) -> bool:
+        """Adds a piece; whether that was enough."""
+        self.text += chunk.text.replace("\r\n", "\n").replace("\r", "\n")
+        self.usage = chunk.usage or self.usage
+        self.timings = chunk.timings or self.timings
+        self.model = chunk.model or self.model
+        self.provider = chunk.provider or self.provider
+        logprob = chunk.extra.get("mean_logprob")
+        if isinstance(logprob, int | float):
+            self.confidence = exp(min(0.0, float(logprob)))
+        end = self._stops.end(self.text)
+        if end is not None:
+            self.text = self.text[:end]
+            self._end("stop")
+            return True
+        if self._is_poor():
+            self._end("stop")
+            return True
+        if chunk.finish_reason is not None:
+            self._end(chunk.finish_reason)
+        self._tell()
+        return False
+
+    def _is_poor(self) -> bool:
+        enough = self.usage.completion_tokens >= _TOKENS_TO_JUDGE
+        return enough and self.confidence is not None and self.confidence < self._least_confidence
+
+    def _end(self, reason: FinishReason) -> None:
+        if self.finish is None:
+            self.finish = reason
+        self._tell()
+
+    def _tell(self) -> None:
+        self._grown.set()
+        self._grown = asyncio.Event()

@@ -1,0 +1,66 @@
+"""How long prompts and answers may be for a model to be quick enough on this machine.
+
+Both follow from the speeds that the engine measured and from the time a user is to wait.
+Neither goes below a floor, under which completions are poor, nor above a ceiling, which is
+the user's and the model's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fimble.assist.layout import LAYOUT_TOKENS
+from fimble.assist.settings import CompletionSettings
+from fimble.engine.base import ModelInfo
+
+__all__ = ["Budget", "budget_for"]
+
+PROMPT_FLOOR = 512
+ANSWER_FLOOR = 24
+#: Where a prompt's beginning is kept, a whole one is computed seldom and mostly in advance:
+#: it may take so many times the latency that a keystroke may.
+_COLD = 10
+#: Where it is not, every request computes its prompt, and needs time to answer too.
+_WARM_SHARE = 0.6
+#: An answer goes on behind its first line while that is read.
+_ANSWER_TIMES = 4
+#: What a user types before a prompt is made anew must fit as well.
+TYPED_TOKENS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Tokens. ``room`` is what the window can hold besides answer, layout and typed text.
+
+    ``floor`` and ``ceiling`` are the bounds of ``prompt`` that were in force.
+    """
+
+    prompt: int
+    answer: int
+    room: int
+    floor: int
+    ceiling: int
+
+
+def budget_for(info: ModelInfo, settings: CompletionSettings) -> Budget:
+    """The budget for one model. Where no speed is known, the ceiling."""
+    seconds = settings.latency_ms / 1000
+    answer = _bounded(
+        info.decode_tokens_per_s * seconds * _ANSWER_TIMES,
+        min(ANSWER_FLOOR, settings.max_tokens),
+        min(settings.max_tokens, max(1, info.window // 2)),
+    )
+    typed = min(TYPED_TOKENS, info.window // 8) if info.continuation and info.healing else 0
+    room = max(0, info.window - answer - LAYOUT_TOKENS - typed)
+    ceiling = min(settings.max_prompt_tokens, room)
+    floor = min(PROMPT_FLOOR, ceiling)
+    times = _COLD if info.continuation else _WARM_SHARE
+    prompt = _bounded(info.prefill_tokens_per_s * seconds * times, floor, ceiling)
+    return Budget(prompt, answer, room, floor, ceiling)
+
+
+def _bounded(wanted: float, floor: int, ceiling: int) -> int:
+    """``wanted`` within its bounds; the ceiling where nothing is known (0)."""
+    if wanted <= 0:
+        return ceiling
+    return min(ceiling, max(floor, int(wanted)))

@@ -1,0 +1,83 @@
+"""The prompt of a completion: a context within the budget, laid out, anchored where that pays.
+
+Keeps token counts and anchors between requests. Asks the engine for token counts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fimble.assist.anchor import Anchors, anchor_at, anchor_of, anchored
+from fimble.assist.budget import Budget
+from fimble.assist.layout import completion_prompt
+from fimble.assist.place import Place
+from fimble.assist.tokens import TokenCounts
+from fimble.engine.base import Engine, ModelInfo
+from fimble.engine.protocol import Segment
+from fimble_context.assemble import Context, TokenCounter, assemble
+from fimble_context.document import Document
+
+__all__ = ["Assemble", "Prompt", "Prompts", "own_text_only"]
+
+#: ``assemble`` of ``fimble_context`` with or without a workspace: document, offset, budget in
+#: tokens, counter.
+Assemble: TypeAlias = Callable[[Document, int, int, TokenCounter], Context]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Segments for the engine, and what they were made of. ``typed`` is to be healed."""
+
+    segments: tuple[Segment, ...]
+    context: Context
+    typed: str = ""
+
+
+def own_text_only(document: Document, offset: int, budget: int, count: TokenCounter) -> Context:
+    """The context without a workspace."""
+    return assemble(document, offset, budget=budget, count_tokens=count, skeleton=True)
+
+
+class Prompts:
+    """Makes the prompts for one engine."""
+
+    def __init__(self, engine: Engine, assemble: Assemble = own_text_only) -> None:
+        self._engine = engine
+        self._assemble = assemble
+        self._counts: dict[str, TokenCounts] = {}
+        self.anchors = Anchors()
+
+    async def prompt_for(self, name: str, place: Place, info: ModelInfo, budget: Budget) -> Prompt:
+        """The prompt for ``place`` in the document ``name``."""
+        if not (info.continuation and info.healing):
+            context = await self._context(place.document, place.offset, info, budget)
+            return Prompt(completion_prompt(context), context)
+        anchor = self.anchors.get(name, place)
+        if anchor is None:
+            document, offset = anchor_at(place)
+            context = await self._context(document, offset, info, budget)
+            anchor = anchor_of(context, document, offset)
+            self.anchors.set(name, anchor)
+        prompt = anchored(anchor, place)
+        return Prompt(prompt.segments, anchor.context, prompt.typed)
+
+    async def _context(
+        self, document: Document, offset: int, info: ModelInfo, budget: Budget
+    ) -> Context:
+        """The context within the budget. Counts are exact where it matters.
+
+        Estimates will do while they are a small part and no error of theirs can burst the
+        ``room`` in the window; otherwise the engine counts, once, and the context is put
+        together again.
+        """
+        counts = self._counts.setdefault(info.name, TokenCounts())
+        counts.begin()
+        context = self._assemble(document, offset, budget.prompt, counts.with_estimates)
+        used = sum(section.tokens for section in context.sections)
+        negligible = counts.estimated_tokens * 16 <= budget.prompt
+        if negligible and used + counts.largest_error <= budget.room:
+            return context
+        await counts.learn(self._engine)
+        return self._assemble(document, offset, budget.prompt, counts.at_most)
