@@ -126,7 +126,8 @@ class Around:
         if left > limit // _WASTED_AT_MOST:
             # All of the suffix is there and room is left.
             extend(before, before.tokens + left, count_tokens)
-            self._sections = self._skeleton(counted, reserve)
+            # Other pieces are above now; they get what those before got.
+            self._sections = self._skeleton(counted, limit - before.tokens - after.tokens)
 
     def _fill_from(self, begin: Begin, limit: int, count_tokens: TokenCounter) -> bool:
         """Begin the prefix where an earlier one did, as long as there is room for it."""

@@ -23,6 +23,7 @@ __all__ = [
     "node_text",
     "path_to",
     "span",
+    "with_fields",
 ]
 
 Match: TypeAlias = tuple[int, dict[str, list[Node]]]
@@ -61,6 +62,17 @@ def matches_of(document: Document, nodes: Iterable[Node], depth: int = 0) -> lis
         return []
     cursor.set_max_start_depth(depth)
     return [match for node in nodes for match in cursor.matches(node)]
+
+
+def with_fields(captures: dict[str, list[Node]], node: Node) -> dict[str, list[Node]]:
+    """A match's captures; without a name, with ``name`` and ``body`` from the node's fields."""
+    if "name" in captures or "declarator" in captures:
+        return captures
+    fields = {field: node.child_by_field_name(field) for field in ("name", "body")}
+    return {
+        **{field: [child] for field, child in fields.items() if child is not None},
+        **captures,
+    }
 
 
 def children_from(node: Node, byte: int) -> Iterator[Node]:

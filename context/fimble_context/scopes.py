@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from fimble_context.captures import matches, node_text
+from fimble_context.captures import matches, node_text, with_fields
 from fimble_context.document import Document
 from fimble_context.signatures import body_start, header
 
@@ -51,6 +51,7 @@ def enclosing_scopes(document: Document, offset: int) -> tuple[Scope, ...]:
     best: dict[int, dict[str, list[Node]]] = {}
     for _, captures in matches(document, "scopes", at, at):
         node = captures["scope"][0]
+        captures = with_fields(captures, node)
         if node.id not in best or len(captures) > len(best[node.id]):
             best[node.id] = captures
     scopes = [_scope(document, captures) for captures in best.values()]

@@ -87,9 +87,11 @@ def pieces(document: Document, offset: int) -> list[Piece]:
     blocks = {
         node.id for name, node in captured(document, "blocks", offset, offset) if name == "block"
     }
+    starts = {piece.start for piece in found}
     for parent in around:
         if parent.id in blocks:
-            found += _siblings(document, parent, offset)
+            siblings = _siblings(document, parent, offset)
+            found += (piece for piece in siblings if piece.start not in starts)
     return sorted(found, key=lambda piece: (piece.start, piece.end))
 
 

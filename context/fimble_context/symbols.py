@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from fimble_context.captures import Match, matches, matches_of, node_text, path_to
+from fimble_context.captures import (
+    Match,
+    matches,
+    matches_of,
+    node_text,
+    path_to,
+    with_fields,
+)
 from fimble_context.comments import documentation
 from fimble_context.document import Document
 from fimble_context.signatures import body_start, header
@@ -112,6 +119,8 @@ def _symbols(document: Document, found: list[Match]) -> list[Symbol]:
     best: dict[tuple[int, int], tuple[tuple[int, bool], str, dict[str, list[Node]]]] = {}
     for pattern, captures in found:
         kind = next((name for name in captures if name.startswith(_DEFINITION)), None)
+        if kind is not None:
+            captures = with_fields(captures, captures[kind][0])
         name = _name_node(captures)
         if kind is None or name is None:
             continue

@@ -95,6 +95,25 @@ def test_deep_nesting(language: str, text: str) -> None:
     ask_everything(Document(text, language=language), len(text) // 2)
 
 
+def test_a_skeleton_that_changes_with_the_prefix_stays_within_the_budget() -> None:
+    """Found by random edits: the prefix grew into what the skeleton was still counted for."""
+    block = """export function List({ items }: { items: Item[] }) {
+  return (
+    <ul>
+      {items.map((item) => (
+        <li key={item.id}>{item.name}</li>
+      ))}
+    </ul>
+  );
+}
+"""
+    broken = block.replace("items: Item[]", "ite }\n  return a;\n}\nms: Item[]")
+    text = block + broken + block + block.replace("(item) => (", "(item) =>\r (")
+    document = Document(text, path="a.tsx")
+    for offset in range(0, len(text), 7):
+        ask_everything(document, offset)
+
+
 @pytest.mark.parametrize("language", ["javascript", "json", "plaintext"])
 def test_a_line_of_a_million_characters(language: str) -> None:
     text = "[" + "123, " * 200_000 + "1]"

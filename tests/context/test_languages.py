@@ -10,7 +10,7 @@ import pytest
 
 from fimble_context import languages
 from fimble_context.document import Document
-from fimble_context.languages import LANGUAGES, Language, QueryName, detect, grammar, query
+from fimble_context.languages import LANGUAGES, Language, QueryName, detect, grammar, prepare, query
 
 IDS = [language.id for language in LANGUAGES]
 
@@ -63,3 +63,11 @@ def test_a_grammar_that_fails_to_load_is_plain_text(monkeypatch: pytest.MonkeyPa
     document = Document("x = 1\n", language="broken")
     assert document.tree is None
     assert query(broken, "definitions") is None
+
+
+def test_preparing_a_language_leaves_nothing_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    query.cache_clear()
+    prepare(LANGUAGES[0])
+    monkeypatch.setattr(languages, "Query", None)
+    for name in get_args(QueryName):
+        assert query(LANGUAGES[0], name) is not None
