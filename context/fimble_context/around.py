@@ -67,7 +67,9 @@ class Around:
         With ``begin``, its skeleton is counted on, and none is made before it proves useless.
         """
         if begin is None or not self._still_begins(begin):
-            self._pieces = pieces(self._document, self._offset) if self._wanted else []
+            # A signature of less than eight tokens is rare, so more of them would hardly fit.
+            most = max(10, self._budget // _SKELETON_SHARE // 8)
+            self._pieces = pieces(self._document, self._offset, most) if self._wanted else []
         short = self._pieces or []
         texts = [*(piece.text for piece in short), *others]
         whole = len(self._document.text) <= self._budget * _CHARS_A_TOKEN

@@ -23,7 +23,6 @@ from fimble_context.symbols import symbols_of
 
 __all__ = ["Piece", "Rank", "cut_to_syntax", "pieces"]
 
-_MOST_SIBLINGS = 150
 _IMPORTS_WITHIN = 20_000  # characters from the start of the file
 _LONGEST_PIECE = 2_000
 
@@ -77,8 +76,11 @@ class Piece:
         return Piece(self.start, self.header.end, self.header.above(start), rank)
 
 
-def pieces(document: Document, offset: int) -> list[Piece]:
-    """All pieces that could stand for text before ``offset``, in the order of the text."""
+def pieces(document: Document, offset: int, most: int = 150) -> list[Piece]:
+    """Pieces that could stand for text before ``offset``, in the order of the text.
+
+    Of what stands side by side, the nearest ``most``.
+    """
     tree = document.tree
     if tree is None:
         return []
@@ -90,7 +92,7 @@ def pieces(document: Document, offset: int) -> list[Piece]:
     starts = {piece.start for piece in found}
     for parent in around:
         if parent.id in blocks:
-            siblings = _siblings(document, parent, offset)
+            siblings = _siblings(document, parent, offset, most)
             found += (piece for piece in siblings if piece.start not in starts)
     return sorted(found, key=lambda piece: (piece.start, piece.end))
 
@@ -141,13 +143,13 @@ def _imports(document: Document, around: list[Node], offset: int) -> Iterator[Pi
             yield Piece(start, end, f"{text}\n", Rank.IMPORT)
 
 
-def _siblings(document: Document, parent: Node, offset: int) -> Iterator[Piece]:
-    """The signatures of what is defined directly in ``parent`` before ``offset``."""
+def _siblings(document: Document, parent: Node, offset: int, most: int) -> Iterator[Piece]:
+    """The signatures of the ``most`` last things in ``parent`` before ``offset``."""
     language = document.syntax_language
     assert language is not None  # there is a tree
     at = document.byte_of(offset)
     before = [child for child in parent.named_children if child.end_byte <= at]
-    for symbol in symbols_of(document, before[-_MOST_SIBLINGS:]):
+    for symbol in symbols_of(document, before[-most:]):
         text = render_all([symbol], language, indent=_indent(document, symbol.start))
         if len(text) > _LONGEST_PIECE:
             continue

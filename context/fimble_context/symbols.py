@@ -222,7 +222,9 @@ def _nest(symbols: list[Symbol]) -> tuple[Symbol, ...]:
     def build(index: int, within: str) -> Symbol:
         symbol = ordered[index]
         kind = "method" if symbol.kind == "function" and within in CONTAINERS else symbol.kind
-        return replace(symbol, kind=kind, children=built(index, kind, symbol.name))
+        inner = built(index, kind, symbol.name)
+        changed = kind != symbol.kind or inner
+        return replace(symbol, kind=kind, children=inner) if changed else symbol
 
     def built(parent: int, kind: str, name: str) -> tuple[Symbol, ...]:
         result: list[Symbol] = []
