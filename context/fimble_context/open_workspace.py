@@ -70,24 +70,29 @@ class Workspace:
     """Folders that are open together. Without any, documents still have their own text."""
 
     def __init__(
-        self,
-        folders: Sequence[Path],
-        cache_folder: Path,
-        *,
-        exclude_globs: Sequence[str] = (),
-        limits: Limits | None = None,
-        share: int = OTHERS_SHARE,
+        self, index: WorkspaceIndex, *, limits: Limits | None = None, share: int = OTHERS_SHARE
     ) -> None:
-        """``cache_folder`` is where the index is kept; ``share``: see ``assemble.Others``."""
-        self.index = WorkspaceIndex(
-            folders, cache_folder, exclude_globs=exclude_globs, limits=limits
-        )
+        """``share``: see ``assemble.Others``. The index is closed with the workspace."""
+        self.index = index
         self._share = share
         self._lookup = Lookup(self.index)
         self._texts = FileTexts(limits)
         self._similar = SimilarCode(self._lookup, self._text_of, self.shown_path)
         self._recent = RecentWork()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    @classmethod
+    def of_folders(
+        cls,
+        folders: Sequence[Path],
+        cache_folder: Path,
+        *,
+        exclude_globs: Sequence[str] = (),
+        limits: Limits | None = None,
+    ) -> Workspace:
+        """The workspace of these folders; its index is kept in ``cache_folder``."""
+        index = WorkspaceIndex(folders, cache_folder, exclude_globs=exclude_globs, limits=limits)
+        return cls(index, limits=limits)
 
     # --- life -----------------------------------------------------------------------------
 

@@ -38,11 +38,13 @@ def test_bad_usage_exits_with_2_and_prints_nothing_else(
     assert ran.err.strip()
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "model pull", "model import", "engine start"])
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, "model pull", "model import", "engine start", "bench infill"]
+)
 def test_every_help_has_an_example(command: str) -> None:
     result = CliRunner().invoke(cli, [*command.split(), "--help"])
     assert result.exit_code == 0
-    groups = ("model", "engine")
+    groups = ("bench", "model", "engine")
     assert command in groups or f"fimble {command}" in result.output.split("Example")[-1]
 
 

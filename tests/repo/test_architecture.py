@@ -46,8 +46,16 @@ ALLOWED = {
         "fimble.assist",
         "fimble_context",
     },
+    "fimble.bench": {
+        "fimble.errors",
+        "fimble.models",
+        "fimble.engine",
+        "fimble.assist",
+        "fimble_context",
+    },
     "fimble.cli": {
         "fimble.errors",
+        "fimble.bench",
         "fimble.progress",
         "fimble.system",
         "fimble.models",

@@ -19,6 +19,7 @@ __all__ = ["cli", "main"]
 #: Command → module; a module is imported when its command runs, so that ``fimble serve``
 #: (one per editor window) never loads what only ``fimble model`` needs.
 COMMANDS = {
+    "bench": "fimble.cli.bench",
     "complete": "fimble.cli.complete",
     "demo": "fimble.cli.demo",
     "engine": "fimble.cli.engine",

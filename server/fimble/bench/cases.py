@@ -1,0 +1,230 @@
+"""Infill cases: places in real code with some of it masked, and what was there.
+
+Drawn with a seed, so that two runs and two versions see the same places. A *cross-file* case
+masks a use of something that another file of the package defines; an *in-file* case masks
+none. Also draws what a user would have visited before: a prompt may show it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+from fimble_context.comments import text_kind
+from fimble_context.document import Document
+from fimble_context.index import WorkspaceIndex
+from fimble_context.names import imports, references
+from fimble_context.spans import enclosing_statements
+
+__all__ = ["Case", "Visit", "draw_cases"]
+
+Kind = Literal["cross-file", "in-file"]
+_SHORTEST, _LONGEST = 8, 120  # code points of a masked line
+_LONGEST_BLOCK = 500
+_MOST_LINES = 6
+_LEAST_ABOVE = 10  # lines above a case: with fewer there is nothing to cut or to look at
+_MOST_HOMONYMS = 3
+_MOST_OF_A_FILE = 3
+_VISITS_OF_IMPORTED, _VISITS_OF_OTHERS, _VISITS_HERE = 3, 3, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A place that the user looked at before, oldest first in a list."""
+
+    file: Path
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``text`` is the file with ``expected`` taken out at ``offset`` (code points).
+
+    ``lines`` is how many lines ``expected`` has; ``names`` are those that make it cross-file.
+    """
+
+    file: Path
+    text: str
+    offset: int
+    expected: str
+    kind: Kind
+    shape: Literal["line", "block"]
+    names: tuple[str, ...]
+    visits: tuple[Visit, ...]
+
+    @property
+    def lines(self) -> int:
+        """The number of lines that were masked."""
+        return self.expected.count("\n") + 1
+
+
+def draw_cases(
+    folders: Sequence[Path], index: WorkspaceIndex, kind: Kind, count: int, seed: int
+) -> list[Case]:
+    """``count`` cases (fewer where there are no more), a third of them blocks.
+
+    ``index`` has read the folders; it tells what is defined where.
+    """
+    random = Random(f"{seed} {kind}")
+    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    random.shuffle(files)
+    drawn: list[Case] = []
+    rounds = 0
+    while len(drawn) < count and rounds < _MOST_OF_A_FILE:
+        rounds += 1
+        for file in files:
+            if len(drawn) == count:
+                break
+            shape: Literal["line", "block"] = "block" if len(drawn) % 3 == 2 else "line"
+            case = _draw(file, index, kind, shape, Random(f"{seed} {kind} {file.name} {rounds}"))
+            if case is not None:
+                drawn.append(case)
+    return drawn
+
+
+def _draw(
+    file: Path,
+    index: WorkspaceIndex,
+    kind: Kind,
+    shape: Literal["line", "block"],
+    random: Random,
+) -> Case | None:
+    text = file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
+    document = Document(text, path=str(file), language="python")
+    if document.line_count < 2 * _LEAST_ABOVE or document.tree is None:
+        return None
+    elsewhere = _names_from_elsewhere(document, file, index)
+    lines = list(range(_LEAST_ABOVE, document.line_count - 1))
+    random.shuffle(lines)
+    for line in lines[:200]:
+        span = _masked(document, line, shape, random)
+        if span is None:
+            continue
+        start, end = span
+        names = {reference.name for reference in references(document, start, end)}
+        crossing = tuple(sorted(name for name in names if elsewhere(name)))
+        if bool(crossing) == (kind == "cross-file"):
+            return Case(
+                file,
+                text[:start] + text[end:],
+                start,
+                text[start:end],
+                kind,
+                shape,
+                crossing,
+                tuple(_visits(document, file, line, index, random)),
+            )
+    return None
+
+
+class _Elsewhere:
+    """Whether a name leads to another file of the workspace."""
+
+    def __init__(self, document: Document, file: Path, index: WorkspaceIndex) -> None:
+        self._file = file
+        self._index = index
+        self._own = {item.name for item in index.definitions_in(file)}
+        self._brought = {here: item for item in imports(document) for _, here in item.names}
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, name: str) -> bool:
+        if name not in self._known:
+            self._known[name] = self._look(name)
+        return self._known[name]
+
+    def _look(self, name: str) -> bool:
+        if name in self._brought:
+            found = self._index.defining(name, self._brought[name], "python", self._file)
+            return any(item.path != self._file for item in found)
+        if name in self._own or len(name) < 4:
+            return False
+        found = self._index.definitions(name)
+        # What is defined in many places may be anything.
+        return 0 < len(found) <= _MOST_HOMONYMS and any(
+            item.path.parts[: len(self._file.parts) - 1] == self._file.parts[:-1]
+            or _package(item.path) == _package(self._file)
+            for item in found
+        )
+
+
+def _package(path: Path) -> Path:
+    """The outermost folder around a file that is a package."""
+    folder = path.parent
+    while (folder.parent / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+_names_from_elsewhere = _Elsewhere
+_WORD_START = re.compile(r"(?<!\w)\w|(?<=[(\[{,=.] )\S|(?<=[(\[{.])\w")
+
+
+def _masked(
+    document: Document, line: int, shape: Literal["line", "block"], random: Random
+) -> tuple[int, int] | None:
+    """What to mask at a line: the rest of it from some word on, or whole statements."""
+    start, end = document.line_start(line), document.line_end(line)
+    content = document.text[start:end]
+    indent = len(content) - len(content.lstrip())
+    stripped = content.strip()
+    if not stripped or stripped.startswith(("#", "import ", "from ", "@", '"', "'")):
+        return None
+    if text_kind(document, start + indent) != "code":
+        return None
+    if shape == "block":
+        return _block(document, start + indent)
+    if not _SHORTEST <= len(stripped) <= _LONGEST:
+        return None
+    # Half of the lines are masked whole, the others from a word in their first half on.
+    if random.random() < 0.5:
+        return start + indent, end
+    words = [match.start() for match in _WORD_START.finditer(content, indent)]
+    early = [place for place in words if place - indent <= len(stripped) // 2]
+    place = random.choice(early) if early else indent
+    return (start + place, end) if end - start - place >= _SHORTEST else None
+
+
+def _block(document: Document, offset: int) -> tuple[int, int] | None:
+    """Two to six lines of whole statements from ``offset`` on."""
+    end = offset
+    line = document.line_of(offset)
+    for last in range(line + 1, min(line + _MOST_LINES, document.line_count - 1)):
+        span = enclosing_statements(document, offset, document.line_end(last))
+        if span.start != offset or span.end - offset > _LONGEST_BLOCK:
+            break
+        if document.line_of(span.end) - line < _MOST_LINES:
+            end = span.end
+    text = document.text[offset:end]
+    if "\n" not in text or text.lstrip().startswith(("def ", "class ", "async def ")):
+        return None
+    return offset, end
+
+
+def _visits(
+    document: Document, file: Path, line: int, index: WorkspaceIndex, random: Random
+) -> Iterator[Visit]:
+    """Where the user was before: half of it in files that this one imports."""
+    imported = {
+        path
+        for item in imports(document)
+        for path in index.resolve(item, "python", file)
+        if path != file
+    }
+    package = sorted(_package(file).rglob("*.py"))
+    others = [path for path in package if path != file and path not in imported]
+    chosen = random.sample(sorted(imported), min(_VISITS_OF_IMPORTED, len(imported)))
+    chosen += random.sample(others, min(_VISITS_OF_OTHERS, len(others)))
+    random.shuffle(chosen)
+    for path in chosen:
+        size = len(path.read_text(encoding="utf-8", errors="replace"))
+        if size > 200:
+            yield Visit(path, random.randrange(size))
+    far = [place for place in range(document.line_count) if abs(place - line) > 300]
+    for place in sorted(random.sample(far, min(_VISITS_HERE, len(far)))):
+        # Above the mask, offsets are the same with and without it.
+        if place < line:
+            yield Visit(file, document.line_start(place))

@@ -1,0 +1,148 @@
+"""``fimble bench infill``: how good completions are, by how their prompts are made."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import cast
+
+import click
+
+from fimble.bench.cases import Case, draw_cases
+from fimble.bench.infill import MODES, Mode, Outcome, Summary, run_cases, summaries, to_json
+from fimble.bench.packages import PACKAGES, copy_packages
+from fimble.cli.output import echo_json, json_option, say
+from fimble.engine.client import LocalEngine
+from fimble.errors import UsageError
+from fimble_context.assemble import OTHERS_SHARE
+from fimble_context.index import WorkspaceIndex
+
+__all__ = ["command"]
+
+_INDEX_SECONDS = 600.0
+_NAMES = {"a": "prefix and suffix", "b": "ring of chunks", "c": "fimble"}
+
+
+@click.command("infill")
+@click.option(
+    "--cases",
+    type=click.IntRange(1, 5000),
+    default=100,
+    show_default=True,
+    help="How many cases of each kind.",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(128, 32_768),
+    default=1024,
+    show_default=True,
+    help="Tokens a prompt, the same for all modes.",
+)
+@click.option(
+    "--modes",
+    default=",".join(MODES),
+    show_default=True,
+    help="a: prefix and suffix only; b: a ring of line chunks; c: fimble's.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["cross", "in-file", "both"]),
+    default="both",
+    show_default=True,
+    help="Whether masked code uses names from other files.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Which cases are drawn.")
+@click.option(
+    "--packages",
+    default=",".join(PACKAGES),
+    show_default=True,
+    help="Installed packages to take the code from.",
+)
+@click.option(
+    "--share",
+    type=click.IntRange(0, 90),
+    default=OTHERS_SHARE,
+    show_default=True,
+    help="Percent of the budget that other files get at least, in mode c.",
+)
+@click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
+@json_option
+def command(
+    cases: int, budget: int, modes: str, kind: str, seed: int, packages: str, share: int,
+    model: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Fill masked lines and blocks of real code with the model, and compare prompts.
+
+    Code is taken from installed packages. Every mode gets the same cases and budget.
+
+    \b
+    Example:
+      fimble bench infill --cases 8 --budget 1024
+    """
+    wanted = _modes(modes)
+    with tempfile.TemporaryDirectory(prefix="fimble-bench-") as temporary:
+        folder = Path(temporary).resolve() / "workspace"
+        folders = copy_packages([name for name in packages.split(",") if name], folder)
+        index = WorkspaceIndex([folder], Path(temporary) / "index")
+        index.start()
+        try:
+            if not index.wait(_INDEX_SECONDS):
+                raise UsageError("The packages could not be indexed in time.")
+            drawn: list[Case] = []
+            if kind in ("cross", "both"):
+                drawn += draw_cases(folders, index, "cross-file", cases, seed)
+            if kind in ("in-file", "both"):
+                drawn += draw_cases(folders, index, "in-file", cases, seed)
+            say(f"{len(drawn)} cases, {len(wanted)} modes, {budget} tokens a prompt")
+            outcomes = asyncio.run(_run(model, index, drawn, budget, wanted, share))
+        finally:
+            index.close()
+    if as_json:
+        echo_json({"budget": budget, "seed": seed, "share": share, **to_json(outcomes)})
+        return
+    for summary in summaries(outcomes):
+        click.echo(_line(summary))
+
+
+async def _run(
+    model: str,
+    index: WorkspaceIndex,
+    cases: list[Case],
+    budget: int,
+    modes: tuple[Mode, ...],
+    share: int,
+) -> list[Outcome]:
+    engine = LocalEngine(model=model)
+    done = 0
+
+    def note(outcome: Outcome) -> None:
+        nonlocal done
+        done += 1
+        if done % (10 * len(modes)) == 0:
+            say(f"{done} of {len(cases) * len(modes)} prompts")
+
+    try:
+        return await run_cases(
+            engine, index, cases, budget=budget, modes=modes, share=share, each=note
+        )
+    finally:
+        await engine.aclose()
+
+
+def _modes(text: str) -> tuple[Mode, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    unknown = [name for name in names if name not in MODES]
+    if unknown or not names:
+        raise UsageError(
+            f"“{text}” names no modes.", next_step="Write some of a, b and c, such as a,c."
+        )
+    return cast("tuple[Mode, ...]", names)
+
+
+def _line(summary: Summary) -> str:
+    return (
+        f"{summary.kind:10} {summary.mode} {_NAMES[summary.mode]:18} "
+        f"cases {summary.cases:4}  exact {summary.exact:6.1%}  "
+        f"similarity {summary.similarity:6.1%}  prompt {summary.prompt_tokens:7.0f} tokens"
+    )
