@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 
 from fimble.assist.memory import Memory
 from fimble.assist.place import place_of
+from fimble.engine.protocol import CompletionChunk, CompletionRequest
 from tests.assist.places import at_mark
 from tests.assist.typing import Typist
 from tests.support.scripted_engine import Answer, ScriptedEngine
@@ -147,22 +149,44 @@ async def test_the_rest_of_a_block_is_there_when_its_first_line_was_accepted() -
     assert typist.calls == 1
 
 
-async def test_typing_on_while_it_is_made_waits_for_it_and_asks_no_one_else() -> None:
-    gate = asyncio.Event()
-    engine = ScriptedEngine(["compute(value)"], gate=gate)
-    typist = Typist(engine, "x = │\n")
+async def typing_on(typed: str) -> tuple[Typist, str]:
+    """Types while an answer is made of which "comp" has come, and asks again."""
+    going, rest = asyncio.Event(), asyncio.Event()
+
+    class Slow(ScriptedEngine):
+        async def complete(
+            self, request: CompletionRequest
+        ) -> AsyncGenerator[CompletionChunk, None]:
+            async for chunk in super().complete(request):
+                yield chunk
+                going.set()
+                await rest.wait()
+
+    typist = Typist(Slow(["compute(value)", "nfused"], piece=4), "x = │\n")
     first = asyncio.create_task(typist.ask())
-    while not engine.requests:
-        await asyncio.sleep(0)
-    typist.type("com")
+    await going.wait()
+    typist.type(typed)
     typist.service.keep(typist.document, typist.cursor, typist.settings, name="a")
     first.cancel()
     second = asyncio.create_task(typist.ask())
-    await asyncio.sleep(0)
-    gate.set()
-    assert await second == "pute(value)"
+    await asyncio.sleep(0.01)
+    rest.set()
+    return typist, await second
+
+
+async def test_typing_on_in_what_is_being_made_asks_no_one_else() -> None:
+    typist, text = await typing_on("com")
+    assert text == "pute(value)"
     assert typist.calls == 1
-    assert not engine.cancelled
+    assert not typist.engine.cancelled
+
+
+async def test_typing_something_else_ends_what_is_being_made() -> None:
+    typist, text = await typing_on("co")
+    assert text == "mpute(value)"
+    typist, text = await typing_on("con")
+    assert text == "nfused"
+    assert typist.engine.cancelled == typist.engine.requests[:1]
 
 
 async def test_a_fragment_is_not_remembered() -> None:

@@ -116,6 +116,14 @@ FIXTURES = [
         "a\n  if b\n    c\n  end\nend",
     ),
     (
+        "below a line that is whole comes one statement",
+        "python",
+        "a = 1│\n",
+        "statement",
+        "\nfor b in c:\n    d()\ne()\n",
+        "\nfor b in c:\n    d()\n",
+    ),
+    (
         "plain text goes by indentation",
         "some-language",
         "one:\n  │\n",
@@ -136,7 +144,7 @@ def test_where_an_answer_ends(
     language: str, source: str, shape: str, answer: str, kept: str
 ) -> None:
     document, offset = at_mark(source, language=language, path=PATHS.get(language, ""))
-    place = place_of(document, offset)
+    place = place_of(document, offset, "always" if source.startswith("a = 1│") else "auto")
     assert place.shape == shape
     assert answer[: Stops(place).end(answer, complete=True)] == kept
 
@@ -151,7 +159,8 @@ def test_the_end_is_found_while_the_answer_grows_and_stays(
 ) -> None:
     """Character by character; the end is known a word after it, not at the answer's end."""
     document, offset = at_mark(source, language=language, path=PATHS.get(language, ""))
-    stops = Stops(place_of(document, offset))
+    whole = source.startswith("a = 1│")
+    stops = Stops(place_of(document, offset, "always" if whole else "auto"))
     ends = [stops.end(answer[:length]) for length in range(len(answer) + 1)]
     assert [end for end in ends if end is not None][:1] == [len(kept)]
     assert {end for end in ends if end is not None} == {len(kept)}

@@ -52,7 +52,12 @@ async def test_positions_in_the_encoding_that_was_agreed_on(encoding: str, colum
         '<fim_prefix>"µ漢😀<fim_suffix>"<fim_middle>'
     )
     place = {"line": 0, "character": column}
-    assert item == {"insertText": "!", "range": {"start": place, "end": place}}
+    command = {"title": "Accepted", "command": "fimble.accepted", "arguments": ["1"]}
+    assert item == {
+        "insertText": "!",
+        "range": {"start": place, "end": place},
+        "command": command,
+    }
 
 
 async def until_asked(session: Session, engine: ScriptedEngine, count: int) -> None:

@@ -199,8 +199,8 @@ async def test_the_death_of_the_engine_is_told_once_with_what_it_meant() -> None
     async with in_process(lambda model: engine) as session:
         wire = session.wire
         await wire.initialize()
-        wire.open("untitled:1", "")
-        for _ in range(2):
+        for text in ("", "another"):
+            wire.open("untitled:1", text)
             session.tell(DIED)
             assert await wire.complete("untitled:1", 0, 0) == []
             assert wire.sent("fimble/status")[-1]["state"] == "error"

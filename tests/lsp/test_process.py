@@ -152,7 +152,7 @@ async def test_the_log_has_the_traceback_and_no_source_text(home: Path, level: s
         wire = server.wire
         await wire.initialize(initializationOptions={"log": {"level": level}})
         wire.open("untitled:1", SECRET)
-        answer = await wire.answer(wire.ask_completion("untitled:1", 0, 3))
+        answer = await wire.answer(wire.ask_completion("untitled:1", 0, 0))
         assert answer["error"]["code"] == -32603
         wire.ask("textDocument/inlineCompletion", {"textDocument": {"uri": SECRET}})
         wire.notify("textDocument/didChange", {"textDocument": SECRET})

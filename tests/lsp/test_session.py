@@ -161,6 +161,8 @@ async def test_a_killed_engine_is_started_again_by_the_next_request(
     psutil.Process(first).kill()
     while system.is_alive(first):
         await asyncio.sleep(0.01)
-    assert await complete(client, "file:///p/killed.py", CURSOR) == expected
+    # The same text in another document: what was suggested in the first one is remembered.
+    open_document(client, "file:///p/again.py", SOURCE)
+    assert await complete(client, "file:///p/again.py", CURSOR) == expected
     assert engine_pid(home) not in (None, first)
     assert len([m for m in client.messages if "ended unexpectedly" in m.message]) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from fimble.lsp.text_sync import OpenDocuments
+from fimble.lsp.text_sync import DocumentListener, OpenDocuments
+from fimble_context.document import Document, Edit
 from fimble_context.positions import Encoding
 
 URI = "file:///a.py"
@@ -142,10 +144,27 @@ def test_one_file_has_one_text_however_its_uri_is_written() -> None:
         assert documents.get(uri) is documents.get("file:///a%20b/%C3%A9.py") is not None
 
 
+class Listener(DocumentListener):
+    """Notes what it hears."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def opened(self, uri: str, document: Document) -> None:
+        self.told.append((uri, document.text))
+
+    def changed(self, uri: str, document: Document, edits: Sequence[Edit]) -> None:
+        self.told.append((uri, document.text, list(edits)))
+
+    def closed(self, uri: str) -> None:
+        self.told.append(uri)
+
+
 def test_every_change_is_told() -> None:
-    told: list[str] = []
-    documents = OpenDocuments(on_change=told.append)
+    listener = Listener()
+    documents = OpenDocuments(listeners=[listener])
     documents.open(types.TextDocumentItem(URI, "python", 1, "x"))
-    change(documents, 2, edit((0, 0), (0, 0), "x"))
+    change(documents, 2, edit((0, 0), (0, 0), "a"), edit((0, 1), (0, 2), "b"))
     documents.close(types.TextDocumentIdentifier(URI))
-    assert told == [URI, URI, URI]
+    edits = [Edit(0, 0, "a"), Edit(1, 2, "b")]
+    assert listener.told == [(URI, "x"), (URI, "ab", edits), URI]

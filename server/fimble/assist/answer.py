@@ -49,6 +49,7 @@ class Answer:
         self.error: BaseException | None = None
         #: Whether it goes on when nobody waits for it.
         self.detached = False
+        self._waiting = 0
         self._least_confidence = least_confidence
         self._stops = stops
         self._grown = asyncio.Event()
@@ -66,8 +67,12 @@ class Answer:
 
     async def wait(self, enough: Callable[[], bool]) -> None:
         """Returns when ``enough()`` or when no more will come; raises what it failed with."""
-        while self.finish is None and self.error is None and not enough():
-            await self._grown.wait()
+        self._waiting += 1
+        try:
+            while self.finish is None and self.error is None and not enough():
+                await self._grown.wait()
+        finally:
+            self._waiting -= 1
         if self.error is not None:
             raise self.error
 
@@ -80,6 +85,13 @@ class Answer:
         if self.finish is None:
             self.finish = "cancelled"
         self._task.cancel()
+
+    def abandon(self, grace: float) -> None:
+        """Whoever waited has gone: ends it, unless somebody wants it within ``grace`` seconds."""
+        if grace > 0:
+            asyncio.get_running_loop().call_later(grace, self.abandon, 0.0)
+        elif not self.detached and self._waiting == 0:
+            self.cancel()
 
     async def _run(self, chunks: AsyncGenerator[CompletionChunk, None]) -> None:
         try:

@@ -14,7 +14,7 @@ from fimble.assist.answer import Answer
 from fimble.assist.budget import Budget, budget_for
 from fimble.assist.memory import Memory, Remembered
 from fimble.assist.place import Place, place_of
-from fimble.assist.prompt import Assemble, Prompts, own_text_only
+from fimble.assist.prompt import Assemble, Prompt, Prompts, own_text_only
 from fimble.assist.settings import CompletionSettings
 from fimble.assist.stops import Stops
 from fimble.assist.suggestion import Suggestion, suggestion_from
@@ -35,8 +35,14 @@ _SEED = 1
 class CompletionService:
     """Completions from one engine. Remembers suggestions, anchors and token counts."""
 
-    def __init__(self, engine: Engine, assemble: Assemble = own_text_only) -> None:
+    def __init__(
+        self, engine: Engine, assemble: Assemble = own_text_only, *, grace: float = 0.0
+    ) -> None:
+        """``grace``: the seconds for which an answer that nobody waits for any more goes on
+        being made. Editors cancel at every keystroke, and ask for the same a moment later.
+        """
         self._engine = engine
+        self._grace = grace
         self._prompts = Prompts(engine, assemble)
         self._memory = Memory()
         self._growing: dict[str, Answer] = {}
@@ -100,11 +106,27 @@ class CompletionService:
         """Whether the suggestion is remembered, so that there is nothing to wait for."""
         return self._memory.find(name, place_of(document, offset, settings.multiline)) is not None
 
+    async def explain(
+        self, document: Document, offset: int, settings: CompletionSettings, *, name: str
+    ) -> Prompt:
+        """The prompt that the suggestion for a place was or would be made with."""
+        place = place_of(document, offset, settings.multiline)
+        found = self._memory.find(name, place)
+        if found is not None:
+            return found.answer.prompt
+        info = await self._engine.model_info()
+        return await self._prompts.prompt_for(name, place, info, budget_for(info, settings))
+
     async def budget(self, settings: CompletionSettings) -> Budget:
         """What the loaded model's speed allows."""
         return budget_for(await self._engine.model_info(), settings)
 
     # --- what happens to a document ------------------------------------------------------
+
+    def is_at_work(self, name: str) -> bool:
+        """Whether an answer for the document is being made."""
+        answer = self._growing.get(name)
+        return answer is not None and answer.finish is None
 
     def keep(
         self, document: Document, offset: int, settings: CompletionSettings, *, name: str
@@ -132,6 +154,11 @@ class CompletionService:
         answer = self._growing.pop(name, None)
         if answer is not None:
             answer.cancel()
+
+    def end_all(self) -> None:
+        """Ends every answer that is being made."""
+        for name in list(self._growing):
+            self.end(name)
 
     def forget(self, name: str) -> None:
         """The document is gone: nothing of it is kept."""
@@ -185,8 +212,7 @@ class CompletionService:
         try:
             await found.answer.wait(enough)
         except asyncio.CancelledError:
-            if not found.answer.detached:
-                found.answer.cancel()
+            found.answer.abandon(self._grace)
             raise
         # There is somebody who reads; what is left to be made is for when they accept.
         found.answer.detached = True

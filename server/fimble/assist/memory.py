@@ -96,8 +96,8 @@ def _typed(entry: _Entry, now: Surroundings) -> str | None:
     if typed is None:
         return None
     answer = entry.answer
-    growing = answer.finish is None
-    if answer.text.startswith(typed):
-        left = bool(answer.text[len(typed) :].strip()) or growing
-        return typed if left or not typed else None
-    return typed if growing and typed.startswith(answer.text) else None
+    if not typed:
+        return typed
+    # What was typed beyond it may be something else: to wait for that would be a guess.
+    left = answer.text[len(typed) :].strip() or answer.finish is None
+    return typed if answer.text.startswith(typed) and left else None

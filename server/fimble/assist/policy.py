@@ -1,25 +1,44 @@
 """Where no completion is offered, and why. Every refusal has a name of its own.
 
-Looks at the document and the settings only: no model, no disk.
+Looks at the document, the settings and the file policy: no model. Of the disk, only ignore
+files and whether the document's own file may be written to are looked at.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 import pathspec
 
 from fimble.assist.settings import CompletionSettings
 from fimble_context.document import Document
+from fimble_context.ignore import Policy
+from fimble_context.secrets import has_private_key
 
-__all__ = ["MAX_DOCUMENT_BYTES", "Refusal", "RefusalName", "refusal"]
+__all__ = ["MAX_DOCUMENT_BYTES", "Refusal", "RefusalName", "file_refusal", "refusal"]
 
 #: Larger documents are data, not code that anybody edits by hand.
 MAX_DOCUMENT_BYTES = 2_000_000
+#: Enough of a document to know a private key by.
+_HEAD = 4096
 
-RefusalName = Literal["closed", "disabled", "language", "pattern", "size", "binary"]
+RefusalName = Literal[
+    "closed",
+    "disabled",
+    "snoozed",
+    "language",
+    "pattern",
+    "secret",
+    "ignored",
+    "read-only",
+    "size",
+    "binary",
+    "mid-word",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +49,53 @@ class Refusal:
     reason: str
 
 
-def refusal(document: Document | None, settings: CompletionSettings) -> Refusal | None:
+def refusal(
+    document: Document | None,
+    settings: CompletionSettings,
+    *,
+    files: Policy | None = None,
+    offset: int | None = None,
+    snoozed: bool = False,
+) -> Refusal | None:
     """The first reason not to complete in ``document``; None where there is none.
 
-    ``document`` is None for one that the editor has not opened.
+    ``document`` is None for one that the editor has not opened. ``files`` is the policy of
+    the workspace, if there is one. ``offset`` is given where nobody asked for a completion:
+    then the middle of a word is no place for one.
     """
     if document is None:
         return Refusal("closed", "The document is not open.")
     if not settings.enabled:
         return Refusal("disabled", "completion.enabled is false.")
+    if snoozed:
+        return Refusal("snoozed", "Completions are snoozed; fimble.snooze with 0 wakes them.")
     if document.language in settings.disabled_languages:
         return Refusal("language", f"completion.disabledLanguages has {document.language}.")
     pattern = _excluding_pattern(document.path, settings.exclude_patterns)
     if pattern is not None:
         return Refusal("pattern", f"completion.excludePatterns has {pattern}.")
-    return _content_refusal(document.text)
+    return (
+        file_refusal(document, files)
+        or _content_refusal(document.text)
+        or _place_refusal(document.text, offset)
+    )
+
+
+def file_refusal(document: Document, files: Policy | None) -> Refusal | None:
+    """Whether the document's file is one whose text must not get into a prompt."""
+    if has_private_key(document.text[:_HEAD]):
+        return Refusal("secret", "The document is a private key.")
+    if not document.path:
+        return None
+    path = Path(document.path)
+    refused = (files or Policy(())).refusal(path)
+    if refused is not None and refused.reason == "secret":
+        return Refusal("secret", f"{refused.detail or path.name} is a name of secret files.")
+    if refused is not None and refused.reason in ("ignored", "excluded"):
+        return Refusal("ignored", f"{path.name} is {refused}.")
+    if path.exists() and not os.access(path, os.W_OK):
+        return Refusal("read-only", f"{path.name} cannot be written to.")
+    return None
 
 
 def _content_refusal(text: str) -> Refusal | None:
@@ -57,6 +108,18 @@ def _content_refusal(text: str) -> Refusal | None:
     if "\0" in text:
         return Refusal("binary", "The document has NUL characters: it is not text.")
     return None
+
+
+def _place_refusal(text: str, offset: int | None) -> Refusal | None:
+    if offset is None or not 0 < offset < len(text):
+        return None
+    if _is_word(text[offset - 1]) and _is_word(text[offset]):
+        return Refusal("mid-word", "The cursor is inside a word; ask explicitly.")
+    return None
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _excluding_pattern(path: str, patterns: tuple[str, ...]) -> str | None:

@@ -22,6 +22,7 @@ class CompletionSettings:
     holds the beginning of its prompt; prompts and answers are as long as that allows.
     ``candidates`` is how many suggestions an explicit request gets. ``min_confidence`` is the
     least mean probability of a token; what is less certain is not offered by itself.
+    ``ahead`` lets the next suggestion be made before it is asked for.
     ``disabled_languages`` are language ids of the editor;
     ``exclude_patterns`` are patterns as in a .gitignore file at the root of the file system:
     without a slash in front they match at any depth.
@@ -34,5 +35,6 @@ class CompletionSettings:
     latency_ms: int = field(default=300, metadata={"minimum": 20, "maximum": 10_000})
     candidates: int = field(default=3, metadata={"minimum": 1, "maximum": 8})
     min_confidence: float = field(default=0.0, metadata={"minimum": 0.0, "maximum": 1.0})
+    ahead: bool = True
     disabled_languages: tuple[str, ...] = ()
     exclude_patterns: tuple[str, ...] = ()

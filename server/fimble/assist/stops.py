@@ -131,7 +131,9 @@ class Stops:
         place = self._place
         line = place.document.line_of(place.offset)
         own = line if place.header_line is None else place.header_line
-        if place.header_line is None and not tried.line_text(own).strip():
+        if place.header_line is None and not self._first_line(tried, own).strip():
+            # The cursor's line is whole, or blank: the statement is the one below.
+            own += 1
             while own < tried.line_count - 1 and not tried.line_text(own).strip():
                 own += 1
         start = tried.line_start(own)
@@ -153,6 +155,10 @@ class Stops:
             if indent_width(tried.line_text(tried.line_of(cut.offset))) <= width:
                 return cut.offset - place.offset
         return None
+
+    def _first_line(self, tried: Document, line: int) -> str:
+        """What the answer put into the cursor's line."""
+        return tried.text[self._place.offset : tried.line_end(line)]
 
     def _indented_sibling(
         self, tried: Document, *, cuts_from: int, width: int, position: int

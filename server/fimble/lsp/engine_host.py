@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fimble.assist.completion import CompletionService
+from fimble.assist.prompt import Assemble, own_text_only
 from fimble.engine.base import Engine
 from fimble.engine.client import EngineEvent
 from fimble.errors import EngineUnavailable, FimbleError
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 #: Makes the engine for a model (name or path; "" leaves the choice to the engine).
 Connect: TypeAlias = Callable[[str, Callable[[EngineEvent], None]], Engine]
 
+#: Editors cancel a request when a key is pressed, and ask again a moment later.
+_GRACE_SECONDS = 0.03
+
 
 class EngineHost:
     """The current engine and the completion service on it."""
@@ -37,6 +41,7 @@ class EngineHost:
         status: StatusLine,
         messages: Messages,
         progress: LoadProgress,
+        assemble: Assemble = own_text_only,
     ) -> None:
         self._connect = connect
         self.model = model
@@ -45,8 +50,14 @@ class EngineHost:
         self._progress = progress
         self._death_told = False
         self.warmed = False
+        #: Whether the engine has answered, and has not failed since.
+        self.works = False
+        self._assemble = assemble
         self._engine = connect(model, self._on_event)
-        self.completions = CompletionService(self._engine)
+        self.completions = self._service()
+
+    def _service(self) -> CompletionService:
+        return CompletionService(self._engine, self._assemble, grace=_GRACE_SECONDS)
 
     async def warm(self) -> None:
         """Starts the engine and loads the model; a failure is shown, not raised."""
@@ -56,20 +67,23 @@ class EngineHost:
         except FimbleError as error:
             self.failed(error)
         else:
+            self.works = True
             self._status.ready(info.name, info.provider)
             self._progress.end()
 
     def use_model(self, model: str) -> Engine:
         """Goes over to another model; the former engine, to be closed, is returned."""
         former, self.model = self._engine, model
-        self.warmed = False
+        self.warmed = self.works = False
+        self.completions.end_all()
         self._engine = self._connect(model, self._on_event)
-        self.completions = CompletionService(self._engine)
+        self.completions = self._service()
         self._messages.recovered()
         return former
 
     def failed(self, error: FimbleError) -> None:
         """Shows a failure of the engine: a message, once, and the status line."""
+        self.works = False
         # That the engine died is told already; what it means for a request is no news.
         if not (self._death_told and isinstance(error, EngineUnavailable)):
             self._messages.error(error)
@@ -79,6 +93,7 @@ class EngineHost:
     def worked(self, model: str, provider: str) -> None:
         """The engine answered: what was wrong before is over."""
         self._death_told = False
+        self.works = True
         self._messages.recovered()
         self._status.ready(model, provider)
 
@@ -93,6 +108,7 @@ class EngineHost:
             self._status.engine("starting" if event.kind == "starting" else "loading")
             self._progress.report(event.message)
         elif event.kind == "died":
+            self.works = False
             self._death_told = True
             self._messages.warning(f"{event.message} {event.next_step}".rstrip())
             self._status.engine("error", event.message)

@@ -14,18 +14,23 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from fimble import __version__
+from fimble.lsp.ahead import Ahead
+from fimble.lsp.commands import Commands, cursor_of
 from fimble.lsp.configuration import Configuration
-from fimble.lsp.convert import encoding_of
+from fimble.lsp.convert import encoding_of, offset_of
 from fimble.lsp.engine_host import Connect, EngineHost
 from fimble.lsp.inline_completion import InlineCompletions
 from fimble.lsp.lifecycle import process_gone, serve_until
 from fimble.lsp.logs import log_file, set_level
 from fimble.lsp.messages import Messages
+from fimble.lsp.offers import ACCEPTED, PARTIALLY_ACCEPTED, Offers
 from fimble.lsp.progress import LoadProgress
 from fimble.lsp.protocol import FimbleProtocol
 from fimble.lsp.settings import Settings
 from fimble.lsp.status import StatusLine
+from fimble.lsp.suggestions import Suggestions
 from fimble.lsp.transport import StdoutWriter, messages_from, read_in_thread
+from fimble.lsp.views import View
 
 __all__ = ["FimbleServer"]
 
@@ -64,10 +69,28 @@ class FimbleServer(LanguageServer):
             messages=self.messages,
             progress=self.load_progress,
         )
-        self.inline_completions = InlineCompletions(
-            self.documents, self.host, self.status, lambda: self.configuration.current
+        self.suggestions = Suggestions(
+            self.documents,
+            self.host,
+            self.status,
+            settings=lambda: self.configuration.current,
+            files=lambda: None,
+            view_of=self._view_of,
         )
-        self.documents.on_change = self.inline_completions.supersede
+        offers = Offers()
+        self.inline_completions = InlineCompletions(
+            self.documents, self.suggestions, offers, self._view_of
+        )
+        self.ahead = Ahead(self.documents, self.suggestions, self._view_of)
+        self.commands = Commands(
+            self.documents,
+            self.suggestions,
+            offers,
+            self.ahead,
+            self._view_of,
+            on_snooze=self._show_silence,
+        )
+        self.documents.listeners += [self.suggestions, self.ahead]
         self.protocol.on_exit = lambda code: self._ended.set()
         self._register_features()
 
@@ -77,7 +100,7 @@ class FimbleServer(LanguageServer):
         self.protocol.set_writer(StdoutWriter(stdout, self._ended.set))
         messages = messages_from(read_in_thread(stdin))
         await serve_until(self._ended, messages, self.protocol.receive)
-        self.inline_completions.supersede_all()
+        self.suggestions.supersede_all()
         for task in self._tasks:
             task.cancel()
         await self.host.aclose()
@@ -105,7 +128,7 @@ class FimbleServer(LanguageServer):
 
         @self.feature(types.SHUTDOWN)
         def shutdown(params: None) -> None:
-            self.inline_completions.supersede_all()
+            self.suggestions.supersede_all()
 
         @self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
         async def configuration(params: types.DidChangeConfigurationParams) -> None:
@@ -117,6 +140,43 @@ class FimbleServer(LanguageServer):
             params: types.InlineCompletionParams,
         ) -> types.InlineCompletionList:
             return await self.inline_completions.answer(params)
+
+        self._register_commands()
+
+    def _register_commands(self) -> None:
+        """Nested functions here too; pygls looks for ``ls`` to tell arguments apart."""
+
+        @self.command(ACCEPTED)
+        def accepted(ls: LanguageServer, *arguments: Any) -> None:
+            self.commands.accepted(*arguments)
+
+        @self.command(PARTIALLY_ACCEPTED)
+        def partially_accepted(ls: LanguageServer, *arguments: Any) -> None:
+            self.commands.partially_accepted(*arguments)
+
+        @self.command("fimble.snooze")
+        def snooze(ls: LanguageServer, *arguments: Any) -> None:
+            self.commands.snooze(*arguments)
+
+        @self.command("fimble.showPrompt")
+        async def show_prompt(ls: LanguageServer, *arguments: Any) -> dict[str, Any]:
+            return await self.commands.show_prompt(*arguments)
+
+        @self.feature("fimble/cursor")
+        def cursor(params: Any) -> None:
+            self._cursor_moved(params)
+
+    def _cursor_moved(self, params: Any) -> None:
+        """``fimble/cursor``: ``{uri, position}``, from editors that tell where the cursor is."""
+        uri, position = cursor_of(params)
+        document = self.documents.get(uri)
+        if document is not None:
+            offset = offset_of(document, position, self.documents.encoding)
+            self.ahead.cursor_moved(uri, offset)
+
+    def _view_of(self, uri: str) -> View | None:
+        document = self.documents.get(uri)
+        return None if document is None else View(document)
 
     def _initialize(self, params: types.InitializeParams) -> None:
         self.documents.encoding = encoding_of(self.workspace.position_encoding)
@@ -130,18 +190,27 @@ class FimbleServer(LanguageServer):
         set_level(settings.log.level)
         model = self._model or settings.model
         if model != self.host.model:
-            self.inline_completions.supersede_all()
+            self.suggestions.supersede_all()
             self._start(self.host.use_model(model).aclose())
         if self._initialized:  # before that nothing may be sent, and more is to come
             self._apply(settings)
 
     def _apply(self, settings: Settings) -> None:
-        self.status.enabled(settings.completion.enabled)
+        self._show_silence()
         if not settings.completion.enabled:
-            self.inline_completions.supersede_all()
+            self.suggestions.supersede_all()
         if settings.completion.enabled and not self.host.warmed:
             # In the background: nothing waits for it.
             self._start(self.host.warm())
+
+    def _show_silence(self) -> None:
+        """Tells in the status line why there are no completions, where there are none."""
+        why = ""
+        if not self.configuration.current.completion.enabled:
+            why = "completion.enabled is false."
+        elif self.suggestions.snoozed:
+            why = "Completions are snoozed."
+        self.status.silent(why)
 
     async def _end_with(self, pid: int) -> None:
         await process_gone(pid)

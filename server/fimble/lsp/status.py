@@ -33,7 +33,7 @@ class StatusLine:
     def __init__(self, notify: Callable[[str, dict[str, Any]], None]) -> None:
         self._notify = notify
         self._engine = _Shown("starting")
-        self._enabled = True
+        self._silent = ""
         self._working = 0
         self._sent: _Shown | None = None
 
@@ -47,9 +47,9 @@ class StatusLine:
         self._engine = _Shown("ready", "", model, provider)
         self._send()
 
-    def enabled(self, enabled: bool) -> None:
-        """Whether the settings allow completions at all."""
-        self._enabled = enabled
+    def silent(self, why: str) -> None:
+        """Why there are no completions at all just now; empty where there are."""
+        self._silent = why
         self._send()
 
     @contextlib.contextmanager
@@ -65,8 +65,8 @@ class StatusLine:
 
     def _send(self) -> None:
         shown = self._engine
-        if not self._enabled:
-            shown = replace(shown, state="disabled", message="completion.enabled is false.")
+        if self._silent:
+            shown = replace(shown, state="disabled", message=self._silent)
         elif shown.state == "ready" and self._working:
             shown = replace(shown, state="busy")
         if shown != self._sent:

@@ -7,7 +7,7 @@ splits the whole text on every change. Knows no files on disk.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lsprotocol import types
@@ -16,20 +16,33 @@ from fimble.lsp.convert import document_key, document_path, span_of
 from fimble_context.document import Document, Edit
 from fimble_context.positions import Encoding
 
-__all__ = ["OpenDocuments"]
+__all__ = ["DocumentListener", "OpenDocuments"]
 
 logger = logging.getLogger(__name__)
 
 
+class DocumentListener:
+    """Hears what happens to open documents, after it happened. Nothing, unless overridden."""
+
+    def opened(self, uri: str, document: Document) -> None:
+        """The document is open, perhaps again with another text."""
+
+    def changed(self, uri: str, document: Document, edits: Sequence[Edit]) -> None:
+        """``edits`` were applied in this order, each to the text the one before left."""
+
+    def closed(self, uri: str) -> None:
+        """The document is no longer open."""
+
+
 @dataclass
 class OpenDocuments:
-    """Open documents by URI. ``on_change`` hears of every document whose text changed.
+    """Open documents by URI. ``listeners`` hear of every document whose text changed.
 
     Set ``encoding`` before the first document is opened.
     """
 
     encoding: Encoding = "utf-16"
-    on_change: Callable[[str], None] = field(default=lambda uri: None)
+    listeners: list[DocumentListener] = field(default_factory=list)
     _by_key: dict[str, Document] = field(default_factory=dict)
 
     def get(self, uri: str) -> Document | None:
@@ -41,13 +54,15 @@ class OpenDocuments:
         key = document_key(item.uri)
         if key in self._by_key:
             logger.warning("a document that is open was opened again")
-        self._by_key[key] = Document(
+        document = Document(
             item.text,
             path=document_path(item.uri),
             language=str(item.language_id),
             version=item.version,
         )
-        self.on_change(item.uri)
+        self._by_key[key] = document
+        for listener in self.listeners:
+            listener.opened(item.uri, document)
 
     def change(
         self,
@@ -70,20 +85,23 @@ class OpenDocuments:
                 identifier.version,
                 document.version,
             )
-        for change in changes:
-            self._apply(document, change)
+        edits = [self._apply(document, change) for change in changes]
         document.version = identifier.version
-        self.on_change(identifier.uri)
+        for listener in self.listeners:
+            listener.changed(identifier.uri, document, edits)
 
     def close(self, identifier: types.TextDocumentIdentifier) -> None:
         """``textDocument/didClose``."""
         if self._by_key.pop(document_key(identifier.uri), None) is None:
             logger.warning("a document that is not open was closed")
-        self.on_change(identifier.uri)
+        for listener in self.listeners:
+            listener.closed(identifier.uri)
 
-    def _apply(self, document: Document, change: types.TextDocumentContentChangeEvent) -> None:
+    def _apply(self, document: Document, change: types.TextDocumentContentChangeEvent) -> Edit:
         if isinstance(change, types.TextDocumentContentChangePartial):
             start, end = span_of(document, change.range, self.encoding)
         else:
             start, end = 0, len(document.text)
-        document.apply(Edit(start, end, change.text))
+        edit = Edit(start, end, change.text)
+        document.apply(edit)
+        return edit
