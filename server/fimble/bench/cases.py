@@ -1,13 +1,17 @@
 """Infill cases: places in real code with some of it masked, and what was there.
 
 Drawn with a seed, so that two runs and two versions see the same places. A *cross-file* case
-masks a use of something that another file of the package defines; an *in-file* case masks
-none. Also draws what a user would have visited before: a prompt may show it.
+masks a use of something that another file of the package defines, and the only one in this
+file besides its import: nothing else in the file shows how it is used. An *in-file* case masks
+no such use. Also draws what a user would have visited before: a prompt may show it.
 """
 
 from __future__ import annotations
 
+import builtins
 import re
+import typing
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +32,9 @@ _LONGEST_BLOCK = 500
 _MOST_LINES = 6
 _LEAST_ABOVE = 10  # lines above a case: with fewer there is nothing to cut or to look at
 _MOST_HOMONYMS = 3
+_EVERYWHERE = frozenset(dir(builtins)) | frozenset(typing.__all__)
+# Comments, texts, imports, and definitions: nothing says what comes there.
+_NOT_MASKED = ("#", "import ", "from ", "@", '"', "'", "def ", "class ", "async def ")
 _MOST_OF_A_FILE = 3
 _VISITS_OF_IMPORTED, _VISITS_OF_OTHERS, _VISITS_HERE = 3, 3, 2
 
@@ -97,16 +104,21 @@ def _draw(
     document = Document(text, path=str(file), language="python")
     if document.line_count < 2 * _LEAST_ABOVE or document.tree is None:
         return None
-    elsewhere = _names_from_elsewhere(document, file, index)
+    elsewhere = _Elsewhere(document, file, index)
+    brought = {(item.start, item.end) for item in imports(document)}
+    uses = _uses(document, brought)
     lines = list(range(_LEAST_ABOVE, document.line_count - 1))
     random.shuffle(lines)
     for line in lines[:200]:
         span = _masked(document, line, shape, random)
-        if span is None:
+        if span is None or any(span[0] < last and first < span[1] for first, last in brought):
             continue
         start, end = span
         names = {reference.name for reference in references(document, start, end)}
         crossing = tuple(sorted(name for name in names if elsewhere(name)))
+        if kind == "cross-file":
+            here = Counter(_WORD.findall(text[start:end]))
+            crossing = tuple(name for name in crossing if uses[name] == here[name])
         if bool(crossing) == (kind == "cross-file"):
             return Case(
                 file,
@@ -140,7 +152,7 @@ class _Elsewhere:
         if name in self._brought:
             found = self._index.defining(name, self._brought[name], "python", self._file)
             return any(item.path != self._file for item in found)
-        if name in self._own or len(name) < 4:
+        if name in self._own or name in _EVERYWHERE or len(name) < 4:
             return False
         found = self._index.definitions(name)
         # What is defined in many places may be anything.
@@ -159,7 +171,15 @@ def _package(path: Path) -> Path:
     return folder
 
 
-_names_from_elsewhere = _Elsewhere
+def _uses(document: Document, brought: set[tuple[int, int]]) -> Counter[str]:
+    """How often each word is in the file, its imports not counted."""
+    uses = Counter(_WORD.findall(document.text))
+    for start, end in brought:
+        uses -= Counter(_WORD.findall(document.text[start:end]))
+    return uses
+
+
+_WORD = re.compile(r"\w+")
 _WORD_START = re.compile(r"(?<!\w)\w|(?<=[(\[{,=.] )\S|(?<=[(\[{.])\w")
 
 
@@ -171,7 +191,7 @@ def _masked(
     content = document.text[start:end]
     indent = len(content) - len(content.lstrip())
     stripped = content.strip()
-    if not stripped or stripped.startswith(("#", "import ", "from ", "@", '"', "'")):
+    if not stripped or stripped.startswith(_NOT_MASKED):
         return None
     if text_kind(document, start + indent) != "code":
         return None
@@ -199,9 +219,7 @@ def _block(document: Document, offset: int) -> tuple[int, int] | None:
         if document.line_of(span.end) - line < _MOST_LINES:
             end = span.end
     text = document.text[offset:end]
-    if "\n" not in text or text.lstrip().startswith(("def ", "class ", "async def ")):
-        return None
-    return offset, end
+    return (offset, end) if "\n" in text else None
 
 
 def _visits(

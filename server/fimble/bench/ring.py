@@ -8,9 +8,12 @@ the old end. The local text has the first claim on half of the budget.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fimble.bench.cases import Case, Visit
+from fimble_context.assemble import assemble
+from fimble_context.document import Document
 from fimble_context.sections import Context, Section
 from fimble_context.selection import HEADING_TOKENS
 from fimble_context.window import TokenCounter
@@ -27,46 +30,46 @@ def ring_context(
 ) -> Context:
     """The context of a case within ``budget`` tokens. ``shown`` are paths by file."""
     path = shown[case.file]
-    before = case.text[: case.offset].splitlines(keepends=True)[-_LINES_BEFORE - 1 :]
-    after = case.text[case.offset :].splitlines(keepends=True)[: _LINES_AFTER + 1]
-    heading = sum(count_tokens([path, repository])) + 2 * HEADING_TOKENS
+    before = "".join(case.text[: case.offset].splitlines(keepends=True)[-_LINES_BEFORE - 1 :])
+    after = "".join(case.text[case.offset :].splitlines(keepends=True)[: _LINES_AFTER + 1])
+    document = Document(before + after, path=path)
     chunks = _ring(case.visits, case)
-    half = budget // 2 if chunks else budget
-    prefix_counts, suffix_counts = count_tokens(before), count_tokens(after)
-    texts = [text for _, text in chunks]
+    headings = count_tokens([path, repository, *(shown[file] for file, _ in chunks)])
     costs = [
-        cost + count_tokens([shown[file]])[0] + HEADING_TOKENS
-        for cost, (file, _) in zip(count_tokens(texts), chunks, strict=True)
+        text + heading + HEADING_TOKENS
+        for text, heading in zip(
+            count_tokens([text for _, text in chunks]), headings[2:], strict=True
+        )
     ]
-    extra = sum(costs) + heading if chunks else 0
-    # What the chunks do not need, the local text gets.
-    local = max(half, budget - extra)
-    suffix, used_after = _take(after, suffix_counts, local // 4)
-    prefix, used_before = _take(before[::-1], prefix_counts[::-1], local - used_after)
-    suffix, used_after = _take(after, suffix_counts, local - used_before)
-    left = budget - used_before - used_after - heading
+    heading = sum(headings[:2]) + 2 * HEADING_TOKENS if chunks else 0
+    # The local text has half of the budget, and what the chunks do not need.
+    local = max(budget // 2, budget - heading - sum(costs)) if chunks else budget
+    own = assemble(document, len(before), budget=local, count_tokens=count_tokens)
+    left = budget - heading - own.tokens
     sections: list[Section] = []
-    for (file, text), cost in zip(reversed(chunks), reversed(costs), strict=True):
-        if cost <= left:
+    for (file, text), cost, title in reversed(list(zip(chunks, costs, headings[2:], strict=True))):
+        if cost > left:
+            # As in llama.cpp, the end is kept of what is too much.
+            text, cost = _tail(text, left - title - HEADING_TOKENS, count_tokens)
+            cost += title + HEADING_TOKENS
+        if text and cost <= left:
             left -= cost
-            sections.insert(0, Section(shown[file], "recent", "visited", cost, text))
-    first = heading if sections else 0
-    own = (
-        Section(path, "prefix", "lines before", used_before + first, "".join(prefix[::-1])),
-        Section(path, "suffix", "lines after", used_after, "".join(suffix)),
-    )
-    return Context((*sections, *own), budget, (), repository if sections else "")
+            sections.insert(0, Section(shown[file], "recent", "visited lately", cost, text))
+    if not sections:
+        return own
+    first = replace(own.sections[0], tokens=own.sections[0].tokens + heading)
+    return Context((*sections, first, *own.sections[1:]), budget, own.left_out, repository)
 
 
-def _take(lines: Sequence[str], counts: Sequence[int], limit: int) -> tuple[list[str], int]:
-    taken: list[str] = []
-    used = 0
-    for line, count in zip(lines, counts, strict=True):
-        if used + count > limit:
+def _tail(text: str, limit: int, count_tokens: TokenCounter) -> tuple[str, int]:
+    """The last lines of a text that are within a limit, and what they cost."""
+    lines = text.splitlines(keepends=True)
+    kept, used = len(lines), 0
+    for cost in reversed(count_tokens(lines)):
+        if used + cost > limit:
             break
-        taken.append(line)
-        used += count
-    return taken, used
+        kept, used = kept - 1, used + cost
+    return "".join(lines[kept:]), used
 
 
 def _ring(visits: Sequence[Visit], case: Case) -> list[tuple[Path, str]]:
