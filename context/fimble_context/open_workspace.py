@@ -63,6 +63,7 @@ class _Kept:
     wanted: frozenset[tuple[Path, str]]
     selection: Selection
     begin: Begin
+    growing_at: int | None = None
     stale: bool = False
 
 
@@ -176,6 +177,7 @@ class Workspace:
         """
         key = path_key(path) if path is not None else f"\0{document.path}"
         kept = self._kept.get(key)
+        growing_at = None if self.status.phase == "idle" else self.index.generation
         line = document.line_of(min(max(offset, 0), len(document.text)))
         line_start = document.line_start(line)
         holds = True
@@ -212,6 +214,7 @@ class Workspace:
         self._kept[key] = _Kept(
             document.text, line, line_start, scope, budget, candidates, names, wanted,
             made.selection, made.begin,
+            growing_at,
         )  # fmt: skip
         self._kept.move_to_end(key)
         if len(self._kept) > _MOST_KEPT:
@@ -234,10 +237,14 @@ class Workspace:
         folder = self.index.policy.folder_of(path) if path is not None else None
         return (folder or self._folder).name
 
+    def _is_current(self, kept: _Kept) -> bool:
+        """Whether nothing that it shows has changed, and the index has not grown up since."""
+        return not kept.stale and kept.growing_at in (None, self.index.generation)
+
     def _is_same_line(self, kept: _Kept, document: Document, line_start: int, budget: int) -> bool:
         """Whether all that changed since is in the cursor's line or below it."""
         return (
-            not kept.stale
+            self._is_current(kept)
             and kept.budget == budget
             and kept.line_start == line_start
             and document.text.startswith(kept.text[:line_start])
@@ -246,7 +253,7 @@ class Workspace:
     def _is_same_scope(self, kept: _Kept, scope: tuple[str, ...], line: int, budget: int) -> bool:
         """Whether the cursor is inside of the same things, not far from where it was."""
         return (
-            not kept.stale
+            self._is_current(kept)
             and kept.budget == budget
             and kept.scope == scope
             and abs(kept.line - line) <= _MOST_LINES

@@ -54,6 +54,7 @@ async def test_result_as_json(tmp_path: Path) -> None:
                 "text": "\n",
             },
         ],
+        "typed": "",
         "budget_tokens": 2048,
         "left_out": [],
     }
@@ -125,3 +126,32 @@ def test_places() -> None:
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(UsageError, match="is not a place in a file"):
         parse_place(text)
+
+
+async def test_the_projects_other_files_are_in_the_prompt(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
+    shapes = "def area_of(width: int, height: int) -> int:\n    return width * height\n"
+    (tmp_path / "shapes.py").write_text(shapes, encoding="utf-8")
+    path = write(tmp_path, b"from shapes import area_of\n\nprint(area_of())\n")
+    engine = ScriptedEngine(["2, 3"])
+    result = await complete_in_file(engine, path, 3, 15, CompletionSettings())
+    sections = result.to_json(explain=True)["sections"]
+    assert [(part["path"], part["kind"]) for part in sections] == [
+        ("shapes.py", "definition"),
+        ("a.py", "prefix"),
+        ("a.py", "suffix"),
+    ]
+    prompt = prompt_as_text(engine.requests[0].prompt)
+    assert prompt.startswith(f"<repo_name>{tmp_path.name}\n<file_sep>shapes.py\ndef area_of(")
+    assert str(tmp_path) not in prompt
+
+
+@pytest.mark.parametrize("name", [".env", "server.pem", "ignored.py"])
+async def test_secret_and_ignored_files_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("ignored.py\n", encoding="utf-8")
+    (tmp_path / name).write_text("KEY = 1\n", encoding="utf-8")
+    engine = ScriptedEngine(["x"])
+    with pytest.raises(DocumentError, match="No prompt is made of"):
+        await complete_in_file(engine, tmp_path / name, 1, 1, CompletionSettings())
+    assert not engine.requests

@@ -5,22 +5,29 @@ Lines and columns are one-based and count characters (code points), as editors s
 
 from __future__ import annotations
 
+import asyncio
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fimble.assist.completion import CompletionService, Suggestion
-from fimble.assist.policy import MAX_DOCUMENT_BYTES
+from fimble.assist.policy import MAX_DOCUMENT_BYTES, file_refusal
+from fimble.assist.prompt import own_text_only
 from fimble.assist.settings import CompletionSettings
+from fimble.assist.workspace import assemble_in, open_workspace, project_root
 from fimble.engine.base import Engine
 from fimble.errors import DocumentError, UsageError
 from fimble_context.document import Document
+from fimble_context.ignore import Policy
+from fimble_context.open_workspace import Workspace
 
 __all__ = ["CompletionResult", "complete_in_file", "parse_place", "read_document"]
 
 #: A NUL this early in a file says that it is no text; the same test as git's.
 _SNIFFED_BYTES = 8192
+#: What is indexed by then is taken into account; the next run finds more.
+_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class CompletionResult:
         if explain:
             context = suggestion.context
             result["sections"] = [asdict(section) for section in context.sections]
+            result["typed"] = suggestion.typed
             result["budget_tokens"] = context.budget_tokens
             result["left_out"] = [asdict(item) for item in context.left_out]
         return result
@@ -81,15 +89,27 @@ async def complete_in_file(
 ) -> CompletionResult:
     """What would be inserted at ``line`` and ``column`` of the file ``path``.
 
-    Raises ``DocumentError`` for a file or position that cannot be used, and what
-    ``CompletionService.complete`` raises.
+    Other files of the project that it is in are taken into account, as far as they are
+    indexed within some seconds. Raises ``DocumentError`` for a file or position that cannot
+    be used, and what ``CompletionService.complete`` raises.
     """
+    path = path.absolute()
     document = read_document(path)
     offset = _offset(document, path, line, column)
-    started = time.perf_counter()
-    suggestion = await CompletionService(engine).complete(
-        document, offset, settings, name=str(path)
-    )
+    root = project_root(path)
+    policy = Policy(() if root is None else (root,))
+    _refuse_secrets(path, document, policy)
+    settings = replace(settings, min_confidence=0.0)
+    workspace = await asyncio.to_thread(_indexed, root, path, document) if root else None
+    try:
+        assemble = own_text_only if workspace is None else assemble_in(workspace)
+        started = time.perf_counter()
+        service = CompletionService(engine, assemble)
+        suggestion = await service.complete(document, offset, settings, name=str(path))
+        service.end_all()
+    finally:
+        if workspace is not None:
+            workspace.close()
     total_ms = (time.perf_counter() - started) * 1000
     return CompletionResult(
         suggestion,
@@ -121,6 +141,24 @@ def read_document(path: Path) -> Document:
             next_step="Save the file as UTF-8.",
         ) from error
     return Document(text, path=str(path))
+
+
+def _indexed(root: Path, path: Path, document: Document) -> Workspace:
+    """The project's workspace, indexed as far as ``_PATIENCE_SECONDS`` allow."""
+    workspace = open_workspace([root])
+    workspace.opened(path, document)
+    workspace.start()
+    workspace.index.wait(_PATIENCE_SECONDS)
+    return workspace
+
+
+def _refuse_secrets(path: Path, document: Document, policy: Policy) -> None:
+    refused = file_refusal(document, policy)
+    if refused is not None and refused.name in ("secret", "ignored"):
+        raise DocumentError(
+            f"No prompt is made of {path}: {refused.reason}",
+            next_step="Rename the file, or change the ignore file, if its text may be used.",
+        )
 
 
 def _too_large(path: Path) -> DocumentError:

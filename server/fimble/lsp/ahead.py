@@ -30,7 +30,8 @@ class Ahead(DocumentListener):
         self._documents = documents
         self._suggestions = suggestions
         self._view_of = view_of
-        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def changed(self, uri: str, document: Document, edits: Sequence[Edit]) -> None:
         """A pause from now on means that the user thinks about what comes next."""
@@ -51,16 +52,21 @@ class Ahead(DocumentListener):
         """Makes the suggestion for a place in ``after`` seconds, unless something comes up."""
         self.stop()
         if self._suggestions.settings.ahead:
-            self._task = asyncio.ensure_future(self._prepare(uri, offset, after))
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(after, self._begin, uri, offset)
 
     def stop(self) -> None:
         """What was not begun yet is not made."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    async def _prepare(self, uri: str, offset: int, after: float) -> None:
-        await asyncio.sleep(after)
+    def _begin(self, uri: str, offset: int) -> None:
+        task = asyncio.create_task(self._prepare(uri, offset))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _prepare(self, uri: str, offset: int) -> None:
         suggestions = self._suggestions
         if suggestions.is_under_way(uri) or suggestions.refused(uri, offset) is not None:
             return

@@ -31,6 +31,8 @@ from fimble.lsp.status import StatusLine
 from fimble.lsp.suggestions import Suggestions
 from fimble.lsp.transport import StdoutWriter, messages_from, read_in_thread
 from fimble.lsp.views import View
+from fimble.lsp.watched_files import WatchedFiles
+from fimble.lsp.workspace import WorkspaceHost
 
 __all__ = ["FimbleServer"]
 
@@ -61,20 +63,23 @@ class FimbleServer(LanguageServer):
         self.status = StatusLine(self.protocol.notify)
         self.messages = Messages(self.window_show_message)
         self.load_progress = LoadProgress(self.work_done_progress)
+        self.watched_files = WatchedFiles(self)
         self.configuration = Configuration(self, self.messages, self._settings_changed)
+        self.workspace_host = WorkspaceHost(self.documents)
         self.host = EngineHost(
             connect,
             model=model,
             status=self.status,
             messages=self.messages,
             progress=self.load_progress,
+            assemble=self.workspace_host.assemble,
         )
         self.suggestions = Suggestions(
             self.documents,
             self.host,
             self.status,
             settings=lambda: self.configuration.current,
-            files=lambda: None,
+            files=lambda: self.workspace_host.policy,
             view_of=self._view_of,
         )
         offers = Offers()
@@ -90,7 +95,7 @@ class FimbleServer(LanguageServer):
             self._view_of,
             on_snooze=self._show_silence,
         )
-        self.documents.listeners += [self.suggestions, self.ahead]
+        self.documents.listeners += [self.workspace_host, self.suggestions, self.ahead]
         self.protocol.on_exit = lambda code: self._ended.set()
         self._register_features()
 
@@ -103,6 +108,7 @@ class FimbleServer(LanguageServer):
         self.suggestions.supersede_all()
         for task in self._tasks:
             task.cancel()
+        self.workspace_host.close()
         await self.host.aclose()
         return self.protocol.exit_code
 
@@ -123,6 +129,7 @@ class FimbleServer(LanguageServer):
         @self.feature(types.INITIALIZED)
         async def initialized(params: types.InitializedParams) -> None:
             await self.configuration.initialized()
+            await self.watched_files.register()
             self._initialized = True
             self._apply(self.configuration.current)
 
@@ -133,6 +140,18 @@ class FimbleServer(LanguageServer):
         @self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
         async def configuration(params: types.DidChangeConfigurationParams) -> None:
             await self.configuration.changed(params)
+
+        @self.feature(types.TEXT_DOCUMENT_DID_SAVE)
+        def saved(params: types.DidSaveTextDocumentParams) -> None:
+            self.workspace_host.saved(params.text_document.uri)
+
+        @self.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+        def files(params: types.DidChangeWatchedFilesParams) -> None:
+            self.workspace_host.files_changed(params.changes)
+
+        @self.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+        def folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+            self.workspace_host.folders_changed(params.event)
 
         # Without options the capability is not announced, and no editor would ask.
         @self.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
@@ -172,6 +191,7 @@ class FimbleServer(LanguageServer):
         document = self.documents.get(uri)
         if document is not None:
             offset = offset_of(document, position, self.documents.encoding)
+            self.workspace_host.visited(uri, offset)
             self.ahead.cursor_moved(uri, offset)
 
     def _view_of(self, uri: str) -> View | None:
@@ -182,6 +202,7 @@ class FimbleServer(LanguageServer):
         self.documents.encoding = encoding_of(self.workspace.position_encoding)
         window = params.capabilities.window
         self.load_progress.supported = bool(window and window.work_done_progress)
+        self.workspace_host.initialize(params)
         self.configuration.initialize(params)
         if params.process_id is not None:
             self._start(self._end_with(params.process_id))
@@ -197,6 +218,7 @@ class FimbleServer(LanguageServer):
 
     def _apply(self, settings: Settings) -> None:
         self._show_silence()
+        self.workspace_host.use(settings.completion.exclude_patterns)
         if not settings.completion.enabled:
             self.suggestions.supersede_all()
         if settings.completion.enabled and not self.host.warmed:

@@ -49,6 +49,10 @@ class OpenDocuments:
         """The open document, or None."""
         return self._by_key.get(document_key(uri))
 
+    def all(self) -> list[Document]:
+        """Every open document."""
+        return list(self._by_key.values())
+
     def open(self, item: types.TextDocumentItem) -> None:
         """``textDocument/didOpen``. Opening again replaces the text."""
         key = document_key(item.uri)
