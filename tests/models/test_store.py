@@ -323,7 +323,7 @@ def test_a_file_that_is_none_or_no_gguf_is_refused(store: Store, tmp_path: Path)
         (["mine"], "mine"),
         (["a", "qwen2.5-coder-0.5b", "z"], "qwen2.5-coder-0.5b"),
         ([], "Run `fimble model pull qwen2.5-coder-0.5b`."),
-        (["a", "z"], "Choose one with `--model a`, or with the setting `model`."),
+        (["a", "z"], "Choose one: `--model a`, or the setting `model`."),
     ],
 )
 def test_the_model_that_runs_where_none_is_named(

@@ -107,7 +107,7 @@ class Store:
         names = ", ".join(package.name for package in installed)
         raise ModelNotFound(
             f"Several models are installed ({names}), and none was chosen.",
-            next_step=f"Choose one with `--model {installed[0].name}`, or with the setting `model`.",
+            next_step=f"Choose one: `--model {installed[0].name}`, or the setting `model`.",
         )
 
     def partial(self, name: str) -> Path:
