@@ -7,15 +7,23 @@ defines only once. Signatures come from the index: no file is read for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fimble_context.candidates import Candidate, Place
-from fimble_context.chunks import container_headers, signature_of
-from fimble_context.facts import Fact, Facts
-from fimble_context.languages import Language, detect
+from fimble_context.chunks import container_headers
+from fimble_context.definition_forms import (
+    CONSTRUCTORS,
+    FileFacts,
+    forms_of,
+    module_form,
+    whole_name,
+)
+from fimble_context.facts import Fact
+from fimble_context.languages import detect
 from fimble_context.lookup import Lookup
 from fimble_context.names import Import
 from fimble_context.near import NameInUse, Near
@@ -27,10 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "definition_candidates"]
 
 _MOST_IMPORTED_FILES = 30
-_MEMBERS = (60, 24, 8)  # how many members of a class its signatures show
+_MOST_FILES_OF_A_MODULE = 3
+_MOST_BASES = 3  # how far up a class's ancestors are followed
+_BASE = 0.6  # the weight of a class that the one around the cursor inherits from
 _MOST_HOMONYMS = 3  # a name defined more often elsewhere says little about which is meant
 _SHORTEST_NAME = 4
-_LONGEST = 6_000  # code points of a signature
 _UNUSED = 0.02  # the weight of a name that is imported, but not used near the cursor
 _WANTED = 0.4
 _FAMILIES = (
@@ -38,8 +47,7 @@ _FAMILIES = (
     frozenset({"c", "cpp"}),
     frozenset({"java", "kotlin", "scala"}),
 )
-_OPEN = CONTAINERS | {"module"}
-_CONSTRUCTORS = frozenset({"__init__", "constructor", "new", "init"})
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,48 +60,19 @@ class Asked:
     defined: frozenset[str]  # names that the file defines itself
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file's facts, by the whole names of its definitions (``Outer.inner``)."""
-
-    path: Path
-    language: Language
-    by_name: dict[str, Fact]
-    members: dict[str, list[Fact]]
-    rendered: dict[tuple[Fact, ...], str]
-
-    @classmethod
-    def of(cls, path: Path, facts: Facts, language: Language) -> _File:
-        by_name: dict[str, Fact] = {}
-        members: dict[str, list[Fact]] = {}
-        for fact in facts.definitions:
-            by_name.setdefault(_whole_name(fact.container, fact.name), fact)
-            members.setdefault(fact.container, []).append(fact)
-        return cls(path, language, by_name, members, {})
-
-    def signature(self, fact: Fact, members: list[Fact], depth: int) -> str:
-        """A signature, made once."""
-        key = (fact, *members)
-        if key not in self.rendered:
-            self.rendered[key] = signature_of(fact, members, self.language, depth=depth)
-        return self.rendered[key]
-
-    def is_reachable(self, fact: Fact) -> bool:
-        """Whether a definition can be used from outside: it is not inside a function."""
-        parts = fact.container.split(".") if fact.container else []
-        around = (self.by_name.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))
-        return all(outer is None or outer.kind in _OPEN for outer in around)
-
-
 @dataclass(slots=True)
 class _Found:
-    """A definition that is wanted. ``names`` are those near the cursor that lead to it."""
+    """A definition that is wanted. ``names`` are those near the cursor that lead to it.
 
-    file: _File
+    ``inside``: the cursor is in a class that inherits from it.
+    """
+
+    file: FileFacts
     fact: Fact
     weight: float
     reason: str
     names: set[str] = field(default_factory=set)
+    inside: bool = False
 
 
 def definition_candidates(
@@ -103,12 +82,15 @@ def definition_candidates(
 
     The most wanted first. ``shown`` gives the path that a section names.
     """
+    finder = _Finder(asked, near, lookup)
     used: list[Candidate] = []
     imported: list[Candidate] = []
-    for found in _Finder(asked, near, lookup).ranked():
+    for found in finder.ranked():
         candidate = _candidate(found, near, shown)
         if candidate is not None:
             (used if found.weight > _UNUSED else imported).append(candidate)
+    for weight, module, name in finder.modules():
+        (used if weight > _UNUSED else imported).append(_module(module, name, near, shown))
     return used, imported
 
 
@@ -121,7 +103,7 @@ class _Finder:
         self._lookup = lookup
         self._found: dict[tuple[Path, str], _Found] = {}
         self._brought = {here: item for item in asked.imports for _, here in item.names}
-        self._modules = self._imported_files()
+        self._files = self._imported_files()
         self._related = set(lookup.related(asked.language, asked.file))
 
     def ranked(self) -> list[_Found]:
@@ -133,6 +115,7 @@ class _Finder:
                 self._by_name(name)
         for here, item in self._brought.items():
             self._by_import(NameInUse(here, _UNUSED, "name"), item)
+        self._inherited()
         for (file, whole), found in list(self._found.items()):
             outer = self._found.get((file, whole.rpartition(".")[0]))
             if outer is not None:
@@ -159,7 +142,7 @@ class _Finder:
             if item.path != self._asked.file and self._same_family(item.path)
         ]
         for files, weight, reason in (
-            (self._modules, name.weight * 0.9, "used here, from a file that is imported"),
+            (self._files, name.weight * 0.9, "used here, from a file that is imported"),
             (self._related, name.weight * 0.9, "used here, from the same package"),
         ):
             group = [item for item in elsewhere if item.path in files]
@@ -172,14 +155,73 @@ class _Finder:
                 weight = name.weight * 0.5 / len(elsewhere)
                 self._add(item, name, weight, "the name is used here")
 
+    def modules(self) -> list[tuple[float, FileFacts, str]]:
+        """Files that the code here has a name for, with how much that name matters."""
+        weights = {name.name: name.weight for name in self._near.names}
+        found: dict[Path, tuple[float, FileFacts, str]] = {}
+        for item in self._asked.imports:
+            for here, paths in self._modules_of(item):
+                for path in paths[:_MOST_FILES_OF_A_MODULE]:
+                    file = self._file(path)
+                    if file is not None and path != self._asked.file:
+                        weight = weights.get(here, _UNUSED / 2)
+                        found.setdefault(path, (weight, file, here))
+        return sorted(found.values(), key=lambda item: (-item[0], str(item[1].path)))
+
+    def _modules_of(self, item: Import) -> Iterator[tuple[str, list[Path]]]:
+        asked = self._asked
+        if not item.names:
+            here = item.alias or re.split(r"[./:]+", item.source.rstrip("/"))[-1]
+            yield here, self._lookup.resolve(item, asked.language, asked.file)
+            return
+        for there, here in item.names:
+            if self._lookup.defining(here, item, asked.language, asked.file):
+                continue
+            only = replace(item, names=((there, here),), wildcard=False)
+            paths = self._lookup.resolve(only, asked.language, asked.file)
+            yield here, [path for path in paths if there in (path.stem, path.parent.name)]
+
+    def _inherited(self) -> None:
+        """The classes that the class around the cursor inherits from, and what those do."""
+        waiting = [
+            (found, 0)
+            for found in self._found.values()
+            if found.fact.kind in CONTAINERS and found.names & self._near.bases
+        ]
+        for found, depth in waiting:
+            found.inside = True
+            found.weight = max(found.weight, _BASE)
+            if depth == _MOST_BASES:
+                continue
+            for name in dict.fromkeys(_NAME.findall(found.fact.signature)):
+                above = self._definition_for(name, found.file)
+                if name != found.fact.name and above is not None and above not in self._found:
+                    file = self._file(above[0])
+                    fact = file.by_name.get(above[1]) if file is not None else None
+                    if file is not None and fact is not None and fact.kind in CONTAINERS:
+                        new = _Found(file, fact, _BASE / 2, "inherited from here", {name})
+                        self._found[above] = new
+                        waiting.append((new, depth + 1))
+
+    def _definition_for(self, name: str, file: FileFacts) -> tuple[Path, str] | None:
+        """Where a name that another file uses is defined."""
+        if name in file.by_name:
+            return file.path, name
+        for item in file.facts.imports:
+            if any(here == name for _, here in item.names):
+                found = self._lookup.defining(name, item, file.facts.language, file.path)
+                if found and found[0].path != self._asked.file:
+                    return found[0].path, whole_name(found[0].container, found[0].name)
+        return None
+
     def _add(self, definition: Definition, name: NameInUse, weight: float, reason: str) -> None:
         file = self._file(definition.path)
-        whole = _whole_name(definition.container, definition.name)
+        whole = whole_name(definition.container, definition.name)
         fact = file.by_name.get(whole) if file is not None else None
         if file is None or fact is None or definition.path == self._asked.file:
             return
         # A constructor says less than its class.
-        if fact.name in _CONSTRUCTORS or fact.kind == "constructor" or not file.is_reachable(fact):
+        if fact.name in CONSTRUCTORS or fact.kind == "constructor" or not file.is_reachable(fact):
             return
         key = (definition.path, whole)
         found = self._found.setdefault(key, _Found(file, fact, 0.0, reason))
@@ -187,12 +229,12 @@ class _Finder:
             found.weight, found.reason = weight, reason
         found.names.add(name.name)
 
-    def _file(self, path: Path) -> _File | None:
+    def _file(self, path: Path) -> FileFacts | None:
         facts = self._lookup.facts(path)
         language = detect(facts.language, str(path)) if facts is not None else None
         if facts is None or language is None:
             return None
-        return self._lookup.remembered(("file", path), lambda: _File.of(path, facts, language))
+        return self._lookup.remembered(("file", path), lambda: FileFacts.of(path, facts, language))
 
     def _imported_files(self) -> set[Path]:
         """The files that the imports lead to."""
@@ -212,10 +254,8 @@ class _Finder:
 def _candidate(found: _Found, near: Near, shown: Callable[[Path], str]) -> Candidate | None:
     file, fact = found.file, found.fact
     header, depth = container_headers(fact, file.by_name, file.language)
-    texts = [
-        signature_of(fact, members, file.language, depth=depth) for members in _members(found, near)
-    ]
-    forms = dict.fromkeys(text for text in texts if text.strip() and len(text) <= _LONGEST)
+    used = {name.name for name in near.names}
+    forms = forms_of(file, fact, used, depth=depth, inside=found.inside)
     if not forms:
         return None
     return Candidate(
@@ -223,44 +263,21 @@ def _candidate(found: _Found, near: Near, shown: Callable[[Path], str]) -> Candi
         kind="definition",
         place=Place(file.path, fact.start, fact.end),
         reason=f"{', '.join(sorted(found.names))}: {found.reason}",
-        forms=tuple(forms),
+        forms=forms,
         header=header,
-        name=_whole_name(fact.container, fact.name),
+        name=whole_name(fact.container, fact.name),
         wanted=found.weight >= _WANTED,
     )
 
 
-def _members(found: _Found, near: Near) -> list[list[Fact]]:
-    """The members that signatures of different length show, more before fewer.
-
-    Those used near the cursor stay longest, then what makes an object.
-    """
-    fact = found.fact
-    if fact.kind not in CONTAINERS:
-        return [[]]
-    members = [
-        item
-        for item in found.file.members.get(_whole_name(fact.container, fact.name), ())
-        if fact.start <= item.start and item.end <= fact.end
-    ]
-    used = {name.name for name in near.names}
-
-    def rank(member: Fact) -> tuple[bool, bool, bool, int]:
-        return (
-            member.name not in used,
-            member.name not in _CONSTRUCTORS and member.kind != "constructor",
-            member.name.startswith("_"),
-            member.start,
-        )
-
-    ranked = sorted(members, key=rank)
-    few = [item for item in ranked if not all(rank(item)[:2])]
-    sizes = dict.fromkeys(min(size, len(ranked)) for size in (*_MEMBERS, len(few)))
-    sizes.setdefault(0)
-    return [
-        sorted(ranked[:size], key=lambda item: item.start) for size in sorted(sizes, reverse=True)
-    ]
-
-
-def _whole_name(container: str, name: str) -> str:
-    return f"{container}.{name}" if container else name
+def _module(file: FileFacts, name: str, near: Near, shown: Callable[[Path], str]) -> Candidate:
+    """The names that a module defines. It takes no text of the file, so nothing overlaps it."""
+    form = module_form(file, near.identifiers)
+    return Candidate(
+        path=shown(file.path),
+        kind="definition",
+        place=Place(file.path, 0, 0),
+        reason=f"{name}: what the imported file defines",
+        forms=(form,) if form else (),
+        name=f"{name}.*",
+    )

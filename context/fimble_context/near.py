@@ -35,11 +35,13 @@ class Near:
     """What is near a cursor.
 
     ``names`` come with the weightiest first. ``identifiers`` are all words of the text, for
-    similarity. ``scope`` tells places apart that are inside of different things.
+    similarity. ``bases`` are the names in the headers of what is around. ``scope`` tells places
+    apart that are inside of different things.
     """
 
     names: tuple[NameInUse, ...]
     identifiers: frozenset[str]
+    bases: frozenset[str]
     scope: tuple[str, ...]
 
 
@@ -67,7 +69,9 @@ def look_around(document: Document, offset: int) -> Near:
                 found[reference.name] = NameInUse(reference.name, weight, kind)
     names = sorted(found.values(), key=lambda name: (-name.weight, name.name))
     words = frozenset(words_of(document.text[start:end]))
-    return Near(tuple(names[:_MOST_NAMES]), words, tuple(scope.header for scope in scopes))
+    headers = tuple(scope.header for scope in scopes)
+    bases = frozenset(word for header in headers for word in words_of(header))
+    return Near(tuple(names[:_MOST_NAMES]), words, bases, headers)
 
 
 def _window(document: Document, offset: int, scopes: tuple[Scope, ...]) -> tuple[int, int]:

@@ -39,7 +39,8 @@ def ranked_candidates(
     siblings = _siblings(asked, lookup, shown)
     edits = [_recent(item, shown) for item in recent if item.edited]
     visits = [_recent(item, shown) for item in recent if not item.edited]
-    return [*used, *edits, *similar, *imported, *visits, *siblings]
+    ranked = [*used, *edits, *imported, *similar, *visits, *siblings]
+    return [candidate for candidate in ranked if candidate.forms]
 
 
 def _recent(recent: Recent, shown: Callable[[Path], str]) -> Candidate:
