@@ -242,9 +242,9 @@ def test_progress_ends_at_its_total(tmp_path: Path, mixed: Path) -> None:
 
 @pytest.mark.model
 def test_real_model_agrees_with_its_file(gguf_file: Path, real_package: Path) -> None:
-    """The short form of benchmarks/import_quality.py, whose long form is in the README."""
+    """The short form of benchmarks/import_quality.py; fewer positions would only be noise."""
     from benchmarks.import_quality import measure
 
-    result = measure(gguf_file, real_package, 120, speed=False)
+    result = measure(gguf_file, real_package, 256, speed=False)
     assert result["top1_agreement"] >= 0.85
-    assert result["mean_kl_nats"] < 0.12
+    assert result["mean_kl_nats"] < 0.08

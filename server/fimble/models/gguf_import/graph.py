@@ -5,7 +5,8 @@ sees a weight: the graph is complete before the first one is read.
 
 Inputs and outputs are float32 in every precision: the CPU provider computes in float32
 anyway, and half-precision inputs would cost it a cast around each node. With fp16 the
-weights are stored in half precision and widened when the session loads.
+weights are stored in half precision and widened when the session loads, which takes four
+times the file's size in memory: good for comparing, not for daily use on a CPU.
 
 By default two things are done for the last token only, not for each token of the prompt:
 the LM head, and everything in the last layer that comes after its keys and values are
