@@ -289,5 +289,7 @@ async def test_the_status_follows_the_work() -> None:
     assert states == ["starting", "ready", "busy", "ready"]
 
 
-def status(state: str) -> dict[str, str]:
-    return {"state": state, "message": "", "model": "scripted", "provider": "none"}
+def status(state: str) -> dict[str, Any]:
+    budget = {"prompt": 2048, "answer": 64, "floor": 512, "ceiling": 2048}
+    shown = {"state": state, "message": "", "model": "scripted", "provider": "none"}
+    return {**shown, "budget": budget}

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.lsp.wire import Session, in_process
 from tests.support.scripted_engine import ScriptedEngine, prompt_as_text
 
@@ -144,13 +146,11 @@ async def test_a_file_outside_of_all_folders_is_completed(tmp_path: Path) -> Non
         assert len(await session.wire.complete(outside, 0, 4)) == 1
 
 
-async def test_watching_is_registered_only_where_the_editor_can(tmp_path: Path) -> None:
-    for can in (True, False):
-        watched = {"dynamicRegistration": can}
-        async with in_process(lambda model: ScriptedEngine([""])) as session:
-            await session.wire.initialize(
-                capabilities={"workspace": {"didChangeWatchedFiles": watched}}
-            )
-            await session.wire.until(lambda: bool(session.wire.sent("fimble/status")))
-            registered = session.wire.sent("client/registerCapability")
-        assert bool(registered) == can
+@pytest.mark.parametrize("can", [True, False])
+async def test_watching_is_registered_only_where_the_editor_can(can: bool) -> None:
+    watched = {"dynamicRegistration": can}
+    async with in_process(lambda model: ScriptedEngine([""])) as session:
+        wire = session.wire
+        await wire.initialize(capabilities={"workspace": {"didChangeWatchedFiles": watched}})
+        await wire.until(lambda: bool(wire.sent("fimble/status")))
+        await wire.until(lambda: bool(wire.sent("client/registerCapability")) == can)

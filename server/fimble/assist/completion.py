@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from fimble.assist.answer import Answer
-from fimble.assist.budget import Budget, budget_for
+from fimble.assist.budget import budget_for
 from fimble.assist.memory import Memory, Remembered
 from fimble.assist.place import Place, place_of
 from fimble.assist.prompt import Assemble, Prompt, Prompts, own_text_only
@@ -116,10 +116,6 @@ class CompletionService:
             return found.answer.prompt
         info = await self._engine.model_info()
         return await self._prompts.prompt_for(name, place, info, budget_for(info, settings))
-
-    async def budget(self, settings: CompletionSettings) -> Budget:
-        """What the loaded model's speed allows."""
-        return budget_for(await self._engine.model_info(), settings)
 
     # --- what happens to a document ------------------------------------------------------
 

@@ -10,8 +10,10 @@ import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
+from fimble.assist.budget import budget_for
 from fimble.assist.completion import CompletionService
 from fimble.assist.prompt import Assemble, own_text_only
+from fimble.assist.settings import CompletionSettings
 from fimble.engine.base import Engine
 from fimble.engine.client import EngineEvent
 from fimble.errors import EngineUnavailable, FimbleError
@@ -59,7 +61,7 @@ class EngineHost:
     def _service(self) -> CompletionService:
         return CompletionService(self._engine, self._assemble, grace=_GRACE_SECONDS)
 
-    async def warm(self) -> None:
+    async def warm(self, settings: CompletionSettings) -> None:
         """Starts the engine and loads the model; a failure is shown, not raised."""
         self.warmed = True
         try:
@@ -68,7 +70,7 @@ class EngineHost:
             self.failed(error)
         else:
             self.works = True
-            self._status.ready(info.name, info.provider)
+            self._status.ready(info.name, info.provider, budget_for(info, settings))
             self._progress.end()
 
     def use_model(self, model: str) -> Engine:

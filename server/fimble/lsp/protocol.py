@@ -25,6 +25,7 @@ from pygls.exceptions import (
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from fimble.lsp.logs import log_file
+from fimble.lsp.notebook import Notebooks
 from fimble.lsp.text_sync import OpenDocuments
 
 __all__ = ["FimbleProtocol"]
@@ -38,6 +39,7 @@ class FimbleProtocol(LanguageServerProtocol):
     def __init__(self, server: Any, converter: Any) -> None:
         super().__init__(server, converter)
         self.documents = OpenDocuments()
+        self.notebooks = Notebooks(self.documents)
         self.on_exit: Callable[[int], None] = lambda code: None
         self._initialize_seen = False
 
@@ -120,6 +122,22 @@ class FimbleProtocol(LanguageServerProtocol):
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
         self.documents.close(params.text_document)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
+        self.notebooks.opened(params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(
+        self, params: types.DidChangeNotebookDocumentParams
+    ) -> None:
+        self.notebooks.changed(params)
+
+    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(
+        self, params: types.DidCloseNotebookDocumentParams
+    ) -> None:
+        self.notebooks.closed(params)
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> Any:

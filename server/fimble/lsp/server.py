@@ -16,6 +16,7 @@ from pygls.protocol import default_converter
 from fimble import __version__
 from fimble.lsp.ahead import Ahead
 from fimble.lsp.commands import Commands, cursor_of
+from fimble.lsp.completion import OPTIONS, Completions
 from fimble.lsp.configuration import Configuration
 from fimble.lsp.convert import encoding_of, offset_of
 from fimble.lsp.engine_host import Connect, EngineHost
@@ -23,6 +24,7 @@ from fimble.lsp.inline_completion import InlineCompletions
 from fimble.lsp.lifecycle import process_gone, serve_until
 from fimble.lsp.logs import log_file, set_level
 from fimble.lsp.messages import Messages
+from fimble.lsp.notebook import SYNC
 from fimble.lsp.offers import ACCEPTED, PARTIALLY_ACCEPTED, Offers
 from fimble.lsp.progress import LoadProgress
 from fimble.lsp.protocol import FimbleProtocol
@@ -30,7 +32,6 @@ from fimble.lsp.settings import Settings
 from fimble.lsp.status import StatusLine
 from fimble.lsp.suggestions import Suggestions
 from fimble.lsp.transport import StdoutWriter, messages_from, read_in_thread
-from fimble.lsp.views import View
 from fimble.lsp.watched_files import WatchedFiles
 from fimble.lsp.workspace import WorkspaceHost
 
@@ -54,6 +55,7 @@ class FimbleServer(LanguageServer):
             __version__,
             protocol_cls=FimbleProtocol,
             converter_factory=default_converter,
+            notebook_document_sync=SYNC,
         )
         self._model = model
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,25 +76,26 @@ class FimbleServer(LanguageServer):
             progress=self.load_progress,
             assemble=self.workspace_host.assemble,
         )
+        view_of = self.protocol.notebooks.view_of
         self.suggestions = Suggestions(
-            self.documents,
             self.host,
             self.status,
             settings=lambda: self.configuration.current,
             files=lambda: self.workspace_host.policy,
-            view_of=self._view_of,
+            view_of=view_of,
         )
         offers = Offers()
         self.inline_completions = InlineCompletions(
-            self.documents, self.suggestions, offers, self._view_of
+            self.documents, self.suggestions, offers, view_of
         )
-        self.ahead = Ahead(self.documents, self.suggestions, self._view_of)
+        self.completions = Completions(self.documents, self.suggestions, offers, view_of)
+        self.ahead = Ahead(self.documents, self.suggestions, view_of)
         self.commands = Commands(
             self.documents,
             self.suggestions,
             offers,
             self.ahead,
-            self._view_of,
+            view_of,
             on_snooze=self._show_silence,
         )
         self.documents.listeners += [self.workspace_host, self.suggestions, self.ahead]
@@ -129,9 +132,9 @@ class FimbleServer(LanguageServer):
         @self.feature(types.INITIALIZED)
         async def initialized(params: types.InitializedParams) -> None:
             await self.configuration.initialized()
-            await self.watched_files.register()
             self._initialized = True
             self._apply(self.configuration.current)
+            self._start(self.watched_files.register())
 
         @self.feature(types.SHUTDOWN)
         def shutdown(params: None) -> None:
@@ -161,6 +164,13 @@ class FimbleServer(LanguageServer):
             return await self.inline_completions.answer(params)
 
         self._register_commands()
+
+    def _register_completion(self) -> None:
+        """For editors that show suggestions in no better way; the last moment is ``initialize``."""
+
+        @self.feature(types.TEXT_DOCUMENT_COMPLETION, OPTIONS)
+        async def completion(params: types.CompletionParams) -> types.CompletionList:
+            return await self.completions.answer(params)
 
     def _register_commands(self) -> None:
         """Nested functions here too; pygls looks for ``ls`` to tell arguments apart."""
@@ -194,14 +204,13 @@ class FimbleServer(LanguageServer):
             self.workspace_host.visited(uri, offset)
             self.ahead.cursor_moved(uri, offset)
 
-    def _view_of(self, uri: str) -> View | None:
-        document = self.documents.get(uri)
-        return None if document is None else View(document)
-
     def _initialize(self, params: types.InitializeParams) -> None:
         self.documents.encoding = encoding_of(self.workspace.position_encoding)
         window = params.capabilities.window
         self.load_progress.supported = bool(window and window.work_done_progress)
+        text_document = params.capabilities.text_document
+        if text_document is None or text_document.inline_completion is None:
+            self._register_completion()
         self.workspace_host.initialize(params)
         self.configuration.initialize(params)
         if params.process_id is not None:
@@ -223,7 +232,7 @@ class FimbleServer(LanguageServer):
             self.suggestions.supersede_all()
         if settings.completion.enabled and not self.host.warmed:
             # In the background: nothing waits for it.
-            self._start(self.host.warm())
+            self._start(self.host.warm(settings.completion))
 
     def _show_silence(self) -> None:
         """Tells in the status line why there are no completions, where there are none."""

@@ -1,8 +1,11 @@
 """``fimble/status``: what the server is doing, for the editor's status line.
 
-Parameters: ``{"state", "message", "model", "provider"}``, all strings; sent when one of
-them changed. States: ``starting`` (the engine), ``loading`` (the model), ``ready``,
-``busy`` (at least one completion is being made), ``error`` and ``disabled``.
+Parameters: ``{"state", "message", "model", "provider", "budget"}``, sent when one of them
+changed. All are strings but ``budget``: null, or the tokens of a prompt and an answer, and
+between which bounds the prompt's are (``{"prompt", "answer", "floor", "ceiling"}``).
+
+States: ``starting`` (the engine), ``loading`` (the model), ``ready``, ``busy`` (at least one
+completion is being made), ``error`` and ``disabled``.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+
+from fimble.assist.budget import Budget
 
 __all__ = ["METHOD", "State", "StatusLine"]
 
@@ -25,6 +30,7 @@ class _Shown:
     message: str = ""
     model: str = ""
     provider: str = ""
+    budget: dict[str, int] | None = None
 
 
 class StatusLine:
@@ -34,6 +40,7 @@ class StatusLine:
         self._notify = notify
         self._engine = _Shown("starting")
         self._silent = ""
+        self._budget: dict[str, int] | None = None
         self._working = 0
         self._sent: _Shown | None = None
 
@@ -42,8 +49,15 @@ class StatusLine:
         self._engine = replace(self._engine, state=state, message=message)
         self._send()
 
-    def ready(self, model: str, provider: str) -> None:
-        """The model is loaded."""
+    def ready(self, model: str, provider: str, budget: Budget | None = None) -> None:
+        """The model is loaded; ``budget`` is how long prompts and answers are here, if new."""
+        if budget is not None:
+            self._budget = {
+                "prompt": budget.prompt,
+                "answer": budget.answer,
+                "floor": budget.floor,
+                "ceiling": budget.ceiling,
+            }
         self._engine = _Shown("ready", "", model, provider)
         self._send()
 
@@ -64,7 +78,7 @@ class StatusLine:
             self._send()
 
     def _send(self) -> None:
-        shown = self._engine
+        shown = replace(self._engine, budget=self._budget)
         if self._silent:
             shown = replace(shown, state="disabled", message=self._silent)
         elif shown.state == "ready" and self._working:

@@ -23,7 +23,7 @@ from fimble.lsp.debounce import Debounce
 from fimble.lsp.engine_host import EngineHost
 from fimble.lsp.settings import Settings
 from fimble.lsp.status import StatusLine
-from fimble.lsp.text_sync import DocumentListener, OpenDocuments
+from fimble.lsp.text_sync import DocumentListener
 from fimble.lsp.views import View
 from fimble_context.document import Document, Edit
 from fimble_context.ignore import Policy
@@ -44,14 +44,12 @@ class Suggestions(DocumentListener):
 
     def __init__(
         self,
-        documents: OpenDocuments,
         host: EngineHost,
         status: StatusLine,
         settings: Callable[[], Settings],
         files: Callable[[], Policy | None],
         view_of: ViewOf,
     ) -> None:
-        self._documents = documents
         self._host = host
         self._status = status
         self._settings = settings
@@ -67,12 +65,13 @@ class Suggestions(DocumentListener):
 
     def refused(self, uri: str, offset: int | None, *, invoked: bool = False) -> Refusal | None:
         """Why there is no suggestion at ``offset`` of the editor's text; None if there may be."""
-        document = self._documents.get(uri)
+        view = self._view_of(uri)
+        here = None if view is None or offset is None else view.inside(offset)
         return refusal(
-            document,
+            None if view is None else view.document,
             self.settings,
             files=self._files(),
-            offset=None if invoked else offset,
+            offset=None if invoked else here,
             snoozed=self.snoozed,
         )
 
