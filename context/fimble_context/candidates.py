@@ -45,6 +45,12 @@ class Candidate:
     header: str = ""
     name: str = ""
     wanted: bool = False
+    also: tuple[Place, ...] = ()
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All that it shows: ``place`` and, for a struct, where its methods are."""
+        return (self.place, *self.also)
 
     @property
     def key(self) -> tuple[Path, str]:

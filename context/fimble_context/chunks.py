@@ -7,7 +7,7 @@ and what is known of a file (facts); chooses nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fimble_context.document import Document
@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _CALLABLE = frozenset({"function", "method", "constructor"})
+_WITH_NEIGHBOURS = 600  # code points of statements that are no definition
 _WORD = re.compile(r"\w+")
 
 
@@ -46,9 +47,12 @@ def plain(text: str) -> str:
 def chunk_around(document: Document, start: int, end: int, most: int) -> Span:
     """The largest definition around a region of at most ``most`` code points, in whole lines.
 
-    Where even the innermost is longer, the whole statements around the region and as many of
-    their neighbours as fit. A region that is longer itself is cut.
+    Where even the innermost is longer, or there is none, the whole statements around the
+    region and their nearest neighbours. A region that is longer itself is cut.
     """
+    text = document.text[start:end]
+    if text.strip():
+        start, end = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
     end = min(max(start, end), start + most)
     for symbol in symbols_at(document, start):
         if symbol.end >= end and symbol.end - symbol.start <= most:
@@ -56,17 +60,15 @@ def chunk_around(document: Document, start: int, end: int, most: int) -> Span:
     inner = enclosing_statements(document, start, end)
     if inner.end - inner.start > most or inner.start > start:
         inner = Span(start, end)
-    spare = (most - (inner.end - inner.start)) // 2
+    spare = max(0, min(most, _WITH_NEIGHBOURS) - (inner.end - inner.start)) // 2
     around = _lines(document, inner.start, inner.end)
-    cuts = [
-        cut.offset
-        for cut in cut_points(
-            document, max(0, inner.start - spare), min(len(document.text), inner.end + spare)
-        )
-    ]
-    first = min((cut for cut in cuts if cut <= around.start), default=around.start)
-    last = max((cut for cut in cuts if cut >= around.end), default=around.end)
-    return Span(first, last)
+    first = max(0, inner.start - spare)
+    last = min(len(document.text), inner.end + spare)
+    cuts = [cut.offset for cut in cut_points(document, first, last)]
+    return Span(
+        min((cut for cut in cuts if cut <= around.start), default=around.start),
+        max((cut for cut in cuts if cut >= around.end), default=around.end),
+    )
 
 
 def enclosing_headers(document: Document, start: int) -> str:
@@ -128,22 +130,21 @@ def _headers(signatures: Iterable[str], language: Language | None) -> str:
 
 
 def container_headers(
-    fact: Fact, by_name: Mapping[str, Fact], language: Language | None
+    fact: Fact, by_name: Mapping[str, Sequence[Fact]], language: Language | None
 ) -> tuple[str, int]:
     """The header lines of the definitions around a fact, and how many there are.
 
-    ``by_name``: the file's definitions by their whole name, such as ``Outer.Inner``.
+    ``by_name``: the file's definitions by their whole name, such as ``Outer.Inner``; a class
+    and what implements it may share one.
     """
-    found = list(_containers(fact, by_name))
-    return _headers((outer.signature for outer in found), language), len(found)
-
-
-def _containers(fact: Fact, by_name: Mapping[str, Fact]) -> Iterator[Fact]:
     parts = fact.container.split(".") if fact.container else []
-    for count in range(1, len(parts) + 1):
-        outer = by_name.get(".".join(parts[:count]))
-        if outer is not None and outer.kind in CONTAINERS:
-            yield outer
+    found = [
+        outer
+        for count in range(1, len(parts) + 1)
+        for outer in by_name.get(".".join(parts[:count]), ())
+        if outer.kind in CONTAINERS and outer.start <= fact.start and fact.end <= outer.end
+    ]
+    return _headers((outer.signature for outer in found), language), len(found)
 
 
 def _lines(document: Document, start: int, end: int) -> Span:

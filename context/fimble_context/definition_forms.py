@@ -16,12 +16,13 @@ from fimble_context.facts import Fact, Facts
 from fimble_context.languages import Language
 from fimble_context.symbols import CONTAINERS
 
-__all__ = ["CONSTRUCTORS", "FileFacts", "forms_of", "module_form", "whole_name"]
+__all__ = ["CONSTRUCTORS", "FileFacts", "forms_of", "module_form", "parts_of", "whole_name"]
 
 CONSTRUCTORS = frozenset({"__init__", "constructor", "new", "init"})
 _OPEN = CONTAINERS | {"module"}
 _MEMBERS = (40, 12)  # how many members of a class its longer forms show
 _NAMES = (40, 16)  # how many members the shortest forms name
+_MOST_PARTS = 4  # a struct and its first implementations
 _LONGEST = 6_000  # code points of a form
 _LONGEST_HEADER = 240  # of a short form's header
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -34,24 +35,28 @@ class FileFacts:
     path: Path
     language: Language
     facts: Facts
-    by_name: dict[str, Fact]
+    by_name: dict[str, list[Fact]]
     members: dict[str, list[Fact]]
 
     @classmethod
     def of(cls, path: Path, facts: Facts, language: Language) -> FileFacts:
         """Ordered once, asked often."""
-        by_name: dict[str, Fact] = {}
+        by_name: dict[str, list[Fact]] = {}
         members: dict[str, list[Fact]] = {}
         for fact in facts.definitions:
-            by_name.setdefault(whole_name(fact.container, fact.name), fact)
+            by_name.setdefault(whole_name(fact.container, fact.name), []).append(fact)
             members.setdefault(fact.container, []).append(fact)
         return cls(path, language, facts, by_name, members)
 
     def is_reachable(self, fact: Fact) -> bool:
         """Whether a definition can be used from outside: it is not inside a function."""
         parts = fact.container.split(".") if fact.container else []
-        around = (self.by_name.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))
-        return all(outer is None or outer.kind in _OPEN for outer in around)
+        names = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+        return all(outer.kind in _OPEN for name in names for outer in self.by_name.get(name, ()))
+
+    def first(self, whole: str) -> Fact | None:
+        """The first definition of a whole name."""
+        return next(iter(self.by_name.get(whole, ())), None)
 
     def members_of(self, fact: Fact) -> list[Fact]:
         """The members of a class, and what its constructor makes fields of."""
@@ -78,10 +83,23 @@ def forms_of(
     ``used`` are names near the cursor: members of that name stay in short forms. ``inside``:
     the cursor is in a class that inherits from it, so what is private matters too.
     """
+    parts = parts_of(file, fact)
+    forms = [_forms(file, part, used, depth, inside) for part in parts]
+    texts = dict.fromkeys(
+        "".join(form[min(number, len(form) - 1)] for form in forms)
+        for number in range(max(map(len, forms)))
+    )
+    return tuple(
+        sorted((text for text in texts if 0 < len(text) <= _LONGEST), key=len, reverse=True)
+    )
+
+
+def _forms(file: FileFacts, fact: Fact, used: Set[str], depth: int, inside: bool) -> list[str]:
+    """The forms of one definition, the longest first; at least one."""
     members = file.members_of(fact) if fact.kind in CONTAINERS else []
     if not members:
-        whole = signature_of(fact, (), file.language, depth=depth)
-        forms = [whole, signature_of(_short(fact), (), file.language, depth=depth)]
+        forms = [signature_of(fact, (), file.language, depth=depth)]
+        forms += [signature_of(_short(fact), (), file.language, depth=depth)]
     else:
         ranked = _ranked(members, used, inside)
         forms = [
@@ -93,14 +111,17 @@ def forms_of(
         short = replace(_short(fact), doc="")
         forms.append(_class_form(file.language, short, ranked, named + has_constructor, depth))
         forms += [_class_form(file.language, short, ranked, 0, depth, most) for most in _NAMES]
-    texts = dict.fromkeys(text for text in forms if text.strip() and len(text) <= _LONGEST)
-    return tuple(sorted(texts, key=len, reverse=True))
+    return forms
 
 
-def module_form(file: FileFacts, used: Iterable[str]) -> str:
+def module_form(file: FileFacts, used: Iterable[str], without: Set[str]) -> str:
     """What a file defines at its top, by name, with what resembles ``used`` first."""
     words = {word for name in used for word in words_in(name)}
-    top = [item for item in file.members.get("", ()) if not item.name.startswith("_")]
+    top = [
+        item
+        for item in file.members.get("", ())
+        if not item.name.startswith("_") and item.name not in without and item.kind != "impl"
+    ]
 
     def rank(item: Fact) -> tuple[int, int]:
         return -len(words & set(words_in(item.name))), item.start

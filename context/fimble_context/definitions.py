@@ -20,6 +20,7 @@ from fimble_context.definition_forms import (
     FileFacts,
     forms_of,
     module_form,
+    parts_of,
     whole_name,
 )
 from fimble_context.facts import Fact
@@ -36,6 +37,8 @@ __all__ = ["Asked", "definition_candidates"]
 
 _MOST_IMPORTED_FILES = 30
 _MOST_FILES_OF_A_MODULE = 3
+# Imports that give what is in a file a name of its own, not the file.
+_WITHOUT_MODULES = frozenset({"c", "cpp", "java", "kotlin", "scala"})
 _MOST_BASES = 3  # how far up a class's ancestors are followed
 _BASE = 0.6  # the weight of a class that the one around the cursor inherits from
 _MOST_HOMONYMS = 3  # a name defined more often elsewhere says little about which is meant
@@ -86,11 +89,12 @@ def definition_candidates(
     used: list[Candidate] = []
     imported: list[Candidate] = []
     for found in finder.ranked():
-        candidate = _candidate(found, near, shown)
-        if candidate is not None:
+        if (candidate := _candidate(found, near, shown)) is not None:
             (used if found.weight > _UNUSED else imported).append(candidate)
     for weight, module, name in finder.modules():
-        (used if weight > _UNUSED else imported).append(_module(module, name, near, shown))
+        without = {item.fact.name for item in finder.found_in(module.path)}
+        candidate = _module(module, name, near, without, shown)
+        (used if weight > _UNUSED else imported).append(candidate)
     return used, imported
 
 
@@ -118,7 +122,7 @@ class _Finder:
         self._inherited()
         for (file, whole), found in list(self._found.items()):
             outer = self._found.get((file, whole.rpartition(".")[0]))
-            if outer is not None:
+            if outer is not None and outer.fact.kind in CONTAINERS:
                 outer.weight = max(outer.weight, found.weight)
                 outer.names |= found.names
                 del self._found[file, whole]
@@ -133,6 +137,9 @@ class _Finder:
         reason = "imported and used here" if name.weight > _UNUSED else "imported here"
         for definition in found[:1]:
             self._add(definition, name, name.weight, reason)
+        if not found and name.weight > _UNUSED:
+            # A file that is not on disk yet, or a rule that we do not know.
+            self._by_name(name)
 
     def _by_name(self, name: NameInUse) -> None:
         """A name without an import of its own: from an imported file, the package, anywhere."""
@@ -155,8 +162,14 @@ class _Finder:
                 weight = name.weight * 0.5 / len(elsewhere)
                 self._add(item, name, weight, "the name is used here")
 
+    def found_in(self, path: Path) -> list[_Found]:
+        """What has been found in a file."""
+        return [found for (file, _), found in self._found.items() if file == path]
+
     def modules(self) -> list[tuple[float, FileFacts, str]]:
         """Files that the code here has a name for, with how much that name matters."""
+        if self._asked.language in _WITHOUT_MODULES:
+            return []
         weights = {name.name: name.weight for name in self._near.names}
         found: dict[Path, tuple[float, FileFacts, str]] = {}
         for item in self._asked.imports:
@@ -197,7 +210,7 @@ class _Finder:
                 above = self._definition_for(name, found.file)
                 if name != found.fact.name and above is not None and above not in self._found:
                     file = self._file(above[0])
-                    fact = file.by_name.get(above[1]) if file is not None else None
+                    fact = file.first(above[1]) if file is not None else None
                     if file is not None and fact is not None and fact.kind in CONTAINERS:
                         new = _Found(file, fact, _BASE / 2, "inherited from here", {name})
                         self._found[above] = new
@@ -217,11 +230,16 @@ class _Finder:
     def _add(self, definition: Definition, name: NameInUse, weight: float, reason: str) -> None:
         file = self._file(definition.path)
         whole = whole_name(definition.container, definition.name)
-        fact = file.by_name.get(whole) if file is not None else None
+        fact = file.first(whole) if file is not None else None
         if file is None or fact is None or definition.path == self._asked.file:
             return
         # A constructor says less than its class.
-        if fact.name in CONSTRUCTORS or fact.kind == "constructor" or not file.is_reachable(fact):
+        if (
+            fact.kind == "module"
+            or fact.name in CONSTRUCTORS
+            or fact.kind == "constructor"
+            or not file.is_reachable(fact)
+        ):
             return
         key = (definition.path, whole)
         found = self._found.setdefault(key, _Found(file, fact, 0.0, reason))
@@ -262,22 +280,25 @@ def _candidate(found: _Found, near: Near, shown: Callable[[Path], str]) -> Candi
         path=shown(file.path),
         kind="definition",
         place=Place(file.path, fact.start, fact.end),
-        reason=f"{', '.join(sorted(found.names))}: {found.reason}",
+        reason=f"defines {fact.name} ({found.reason})",
         forms=forms,
         header=header,
         name=whole_name(fact.container, fact.name),
         wanted=found.weight >= _WANTED,
+        also=tuple(Place(file.path, part.start, part.end) for part in parts_of(file, fact)[1:]),
     )
 
 
-def _module(file: FileFacts, name: str, near: Near, shown: Callable[[Path], str]) -> Candidate:
+def _module(
+    file: FileFacts, name: str, near: Near, without: set[str], shown: Callable[[Path], str]
+) -> Candidate:
     """The names that a module defines. It takes no text of the file, so nothing overlaps it."""
-    form = module_form(file, near.identifiers)
+    form = module_form(file, near.identifiers, without)
     return Candidate(
         path=shown(file.path),
         kind="definition",
         place=Place(file.path, 0, 0),
-        reason=f"{name}: what the imported file defines",
+        reason=f"is imported as {name}",
         forms=(form,) if form else (),
         name=f"{name}.*",
     )

@@ -8,6 +8,7 @@ used near the cursor, then the rest of the package and places that were only vis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fimble_context.candidates import Candidate, Place
@@ -38,6 +39,7 @@ def ranked_candidates(
     similar = similar_code.candidates(asked.file, near)
     siblings = _siblings(asked, lookup, shown)
     edits = [_recent(item, shown) for item in recent if item.edited]
+    used = [_with_edits(candidate, edits) for candidate in used]
     visits = [_recent(item, shown) for item in recent if not item.edited]
     ranked = [*used, *edits, *imported, *similar, *visits, *siblings]
     return [candidate for candidate in ranked if candidate.forms]
@@ -55,6 +57,24 @@ def _recent(recent: Recent, shown: Callable[[Path], str]) -> Candidate:
     )
 
 
+def _with_edits(candidate: Candidate, edits: list[Candidate]) -> Candidate:
+    """A definition that was edited lately: what was edited is its longest form."""
+    edited = next((item for item in edits if item.place.overlaps(candidate.place)), None)
+    if edited is None or edited.header != candidate.header:
+        return candidate
+    edits.remove(edited)
+    place = Place(
+        candidate.place.file,
+        min(candidate.place.start, edited.place.start),
+        max(candidate.place.end, edited.place.end),
+    )
+    reason = f"{candidate.reason}; {edited.reason}"
+    return replace(
+        candidate, kind="recent", place=place, reason=reason,
+        forms=(*edited.forms, *candidate.forms),
+    )  # fmt: skip
+
+
 def _siblings(asked: Asked, lookup: Lookup, shown: Callable[[Path], str]) -> list[Candidate]:
     """What the files beside this one define, in short."""
     found: list[Candidate] = []
@@ -69,6 +89,6 @@ def _siblings(asked: Asked, lookup: Lookup, shown: Callable[[Path], str]) -> lis
             text = signature_of(fact, (), language)
             if text.strip() and len(text) <= _LONGEST_SIBLING:
                 place = Place(path, fact.start, fact.end)
-                reason = f"{fact.name} is in the same package"
+                reason = f"defines {fact.name} (in the same package)"
                 found.append(Candidate(shown(path), "sibling", place, reason, (text,)))
     return found

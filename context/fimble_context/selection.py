@@ -114,7 +114,7 @@ class _Chooser:
     def take(self, candidate: Candidate) -> None:
         """Choose a candidate in its shortest form, if it is new and there is room."""
         text = candidate.forms[-1]
-        if text in self._texts or any(candidate.place.overlaps(place) for place in self._taken):
+        if text in self._texts or self._overlaps(candidate):
             self.left_out.append(_left_out(candidate, "is in the prompt already"))
             return
         cost = self._costs[text]
@@ -131,8 +131,11 @@ class _Chooser:
         self._room -= cost
         self._headings.update((candidate.path, candidate.path + "\0" + candidate.header))
         self._texts.add(text)
-        self._taken.append(candidate.place)
+        self._taken += candidate.places
         self.chosen.append(Chosen(candidate, text))
+
+    def _overlaps(self, candidate: Candidate) -> bool:
+        return any(own.overlaps(place) for own in candidate.places for place in self._taken)
 
     def lengthen(self) -> None:
         """Show in a longer form what has one, while there is room."""

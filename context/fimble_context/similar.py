@@ -104,7 +104,9 @@ class SimilarCode:
 
 def _cut(path: Path, text: str, facts: Facts) -> Iterator[_Chunk]:
     language = detect(facts.language, str(path))
-    by_name = {f"{fact.container}.{fact.name}".lstrip("."): fact for fact in facts.definitions}
+    by_name: dict[str, list[Fact]] = {}
+    for fact in facts.definitions:
+        by_name.setdefault(f"{fact.container}.{fact.name}".lstrip("."), []).append(fact)
     last = -1
     for fact in facts.definitions:
         size = fact.end - fact.start
