@@ -94,6 +94,12 @@ def forms_of(
     )
 
 
+def parts_of(file: FileFacts, fact: Fact) -> list[Fact]:
+    """A definition, and what implements it elsewhere in its file."""
+    named = file.by_name[whole_name(fact.container, fact.name)]
+    return [fact, *(item for item in named if item.kind == "impl" and item != fact)][:_MOST_PARTS]
+
+
 def _forms(file: FileFacts, fact: Fact, used: Set[str], depth: int, inside: bool) -> list[str]:
     """The forms of one definition, the longest first; at least one."""
     members = file.members_of(fact) if fact.kind in CONTAINERS else []
