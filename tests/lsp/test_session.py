@@ -109,6 +109,19 @@ async def test_edits_leave_the_same_prompt_as_the_finished_text(
     assert await complete(client, "file:///p/edited.py", CURSOR) == expected != []
 
 
+async def test_typing_through_a_suggestion(client: pytest_lsp.LanguageClient) -> None:
+    """The model makes noise: only what is remembered goes on with the same text."""
+    uri = "file:///p/through.py"
+    open_document(client, uri, SOURCE)
+    (text,) = await complete(client, uri, CURSOR)
+    end = types.Position(CURSOR.line, CURSOR.character + 1)
+    typed = types.TextDocumentContentChangePartial(range=types.Range(CURSOR, CURSOR), text=text[0])
+    client.text_document_did_change(
+        types.DidChangeTextDocumentParams(types.VersionedTextDocumentIdentifier(2, uri), [typed])
+    )
+    assert await complete(client, uri, end) == [text[1:]]
+
+
 async def test_five_requests_at_once_get_one_answer_each(
     client: pytest_lsp.LanguageClient,
 ) -> None:

@@ -125,7 +125,8 @@ def _header_line(document: Document, line: int, before: str) -> int | None:
     number, text = line, before
     if not before.strip():
         number = line - 1
-        while number >= 0 and not document.line_text(number).strip():
+        # A docstring or a comment is no body yet.
+        while number >= 0 and _is_no_code(document, number):
             number -= 1
         text = document.line_text(number)
     if number < 0 or not _is_header(document, number, text):
@@ -134,6 +135,17 @@ def _header_line(document: Document, line: int, before: str) -> int | None:
     if below is not None and indent_width(below) > indent_width(text):
         return None  # there is a body already
     return number
+
+
+def _is_no_code(document: Document, line: int) -> bool:
+    """Whether a line is blank, or all comment or string."""
+    text = document.line_text(line)
+    stripped = text.strip()
+    if not stripped:
+        return True
+    start = document.line_start(line) + len(text) - len(text.lstrip())
+    ends = (start + 1, start + len(stripped) - 1)
+    return len(stripped) > 1 and all(text_kind(document, end) != "code" for end in ends)
 
 
 def _next_line(document: Document, line: int) -> str | None:
