@@ -197,6 +197,25 @@ def test_streamed_pieces_join_to_the_whole(engine: RunningEngine, body: dict[str
     assert {event["model"] for event in events} == {"tiny"}
 
 
+def test_every_piece_says_what_has_been_used_so_far(engine: RunningEngine) -> None:
+    """So that whoever ends a stream early knows it, too."""
+    body = {"prompt": CODE + "so far", "max_tokens": 12, "document": "so far"}
+    events = engine.events("/v1/completions", body)
+    assert len(events) > 5
+    counts = [event["usage"]["completion_tokens"] for event in events]
+    assert counts == sorted(counts) and counts[0] >= 1 and counts[-1] == 12
+    first, last = events[0], events[-1]
+    assert first["usage"]["prompt_tokens"] == last["usage"]["prompt_tokens"]
+    assert first["usage"]["computed_tokens"] == last["usage"]["computed_tokens"] > 0
+    for event in events:
+        assert (event["model"], event["provider"]) == ("tiny", "CPU")
+        assert event["extra"]["mean_logprob"] < 0
+        assert event["timings"]["prefill_ms"] > 0
+    assert [event["timings"]["decode_ms"] for event in events] == sorted(
+        event["timings"]["decode_ms"] for event in events
+    )
+
+
 def test_candidates_share_the_prompt(engine: RunningEngine) -> None:
     body: dict[str, Any] = {"max_tokens": 10, "temperature": 1.5, "seed": 11, "top_k": 20}
     answer = engine.complete(CODE + "many", n=4, **body)
@@ -229,6 +248,52 @@ def test_counts_are_in_the_metrics(engine: RunningEngine) -> None:
         usage["computed_tokens"],
         9,
     ]
+
+
+# --- log-probabilities -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop", [[], ["e"]])
+def test_logprobs_are_of_the_tokens_shown(engine: RunningEngine, stop: list[str]) -> None:
+    body: dict[str, Any] = {"max_tokens": 20, "logprobs": 3, "stop": stop}
+    answer = engine.complete(CODE, **body)
+    (choice,) = answer["choices"]
+    found = choice["logprobs"]
+    assert set(found) == {"tokens", "token_logprobs", "top_logprobs", "text_offset"}
+    assert len({len(each) for each in found.values()}) == 1
+    for token, value, top, offset in zip(*found.values(), strict=True):
+        # Greedy: each token is the likeliest.
+        assert top[token] == value == max(top.values())
+        assert 1 <= len(top) <= 3
+        assert 0 <= offset < len(choice["text"])
+        if not token.startswith("bytes:"):
+            # A character that never became whole shows up in front of the next token.
+            shown = choice["text"][offset:].lstrip("\ufffd")
+            assert shown.startswith(token[: len(shown)])
+    if not stop:
+        mean = sum(found["token_logprobs"]) / len(found["token_logprobs"])
+        assert len(found["tokens"]) == 20
+        assert mean == pytest.approx(answer["extra"]["mean_logprob"], abs=1e-3)
+    streamed: dict[str, list[Any]] = {name: [] for name in found}
+    for event in engine.events("/v1/completions", {"prompt": CODE, **body}):
+        for name, values in (event["choices"][0]["logprobs"] or {}).items():
+            streamed[name] += values
+    assert streamed == found
+
+
+def test_logprobs_zero_names_no_alternatives_and_none_says_nothing(engine: RunningEngine) -> None:
+    answer = engine.complete(CODE, logprobs=0)["choices"][0]["logprobs"]
+    assert len(answer["token_logprobs"]) == 8
+    assert answer["top_logprobs"] == [{}] * 8
+    assert engine.complete(CODE)["choices"][0]["logprobs"] is None
+
+
+def test_healed_tokens_have_the_probability_among_those_allowed(engine: RunningEngine) -> None:
+    answer = engine.complete("x = retur", heal=True, max_tokens=4, logprobs=5)
+    found = answer["choices"][0]["logprobs"]
+    assert len(found["tokens"]) == 4
+    assert found["text_offset"][0] == 0
+    assert all(value <= 0 for value in found["token_logprobs"])
 
 
 # --- the other endpoints -----------------------------------------------------------------

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
-from fimble.engine.protocol import CompletionChunk
-from fimble.engine.wire import usage_to_json
+from fimble.engine.protocol import CompletionChunk, TokenLogprob
+from fimble.engine.wire import logprobs_to_json, usage_to_json
 
 __all__ = ["Shape", "Style", "event_line"]
 
@@ -36,7 +36,7 @@ class Shape:
         choice: dict[str, Any] = {
             "index": chunk.index,
             "finish_reason": chunk.finish_reason,
-            "logprobs": None,
+            "logprobs": logprobs_to_json(chunk.logprobs) if chunk.logprobs else None,
         }
         if self._style == "completion":
             choice["text"] = chunk.text
@@ -51,7 +51,9 @@ class Shape:
         """The answer in one piece, from all chunks in the order they came."""
         texts: dict[int, str] = {}
         reasons: dict[int, str] = {}
+        tokens: dict[int, list[TokenLogprob]] = {}
         for chunk in chunks:
+            tokens.setdefault(chunk.index, []).extend(chunk.logprobs)
             texts[chunk.index] = texts.get(chunk.index, "") + chunk.text
             if chunk.finish_reason is not None:
                 reasons[chunk.index] = chunk.finish_reason
@@ -60,7 +62,7 @@ class Shape:
             choice: dict[str, Any] = {
                 "index": index,
                 "finish_reason": reasons.get(index, "cancelled"),
-                "logprobs": None,
+                "logprobs": logprobs_to_json(tokens[index]) if tokens[index] else None,
             }
             if self._style == "completion":
                 choice["text"] = text

@@ -6,7 +6,7 @@ Turns JSON into requests; every refusal names the field. Knows nothing of HTTP o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from fimble.engine.protocol import CompletionRequest, Priority, Prompt, prompt_from_json
@@ -24,6 +24,7 @@ __all__ = [
 _MAX_STOPS = 32
 _MAX_STOP_CHARS = 1000
 _MAX_N = 16
+_MAX_LOGPROBS = 20
 _MAX_TOKENS = 1_000_000
 #: Seeds and ids beyond this are typing errors, and would not fit the runtime's types.
 _MAX_INT = 2**63 - 1
@@ -55,7 +56,12 @@ def parse_completion(body: Any) -> tuple[CompletionRequest, bool]:
         prompt = prompt_from_json(fields["prompt"])
     except ValueError as error:
         raise _rejected(str(error)) from error
-    return _request(fields, prompt, "completion", 16), _bool(fields, "stream")
+    request = replace(
+        _request(fields, prompt, "completion", 16),
+        heal=_bool(fields, "heal"),
+        logprobs=_logprobs(fields),
+    )
+    return request, _bool(fields, "stream")
 
 
 def parse_chat(body: Any) -> tuple[list[ChatMessage], CompletionRequest, bool]:
@@ -136,6 +142,12 @@ def _seed(fields: Mapping[str, Any]) -> int | None:
     if fields.get("seed") is None:
         return None
     return _integer(fields, "seed", 0, -_MAX_INT, _MAX_INT)
+
+
+def _logprobs(fields: Mapping[str, Any]) -> int | None:
+    if fields.get("logprobs") is None:
+        return None
+    return _integer(fields, "logprobs", 0, 0, _MAX_LOGPROBS)
 
 
 def _stops(value: Any) -> tuple[str, ...]:

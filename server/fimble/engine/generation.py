@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from fimble.engine.candidate import Candidate, End
+from fimble.engine.healing import taken_back, typed_text
 from fimble.engine.loaded import LoadedModel
 from fimble.engine.metrics import Metrics
 from fimble.engine.protocol import (
@@ -22,18 +23,10 @@ from fimble.engine.protocol import (
     Usage,
 )
 from fimble.engine.runtime import Logits
-from fimble.engine.sampling import Sampler, Sampling
 from fimble.engine.slots import Slot
-from fimble.engine.stopping import RepetitionGuard, StopMatcher
 from fimble.errors import GenerationFailed, RequestRejected
 
 __all__ = ["Generation"]
-
-
-@dataclass
-class _End:
-    reason: FinishReason
-    detail: str
 
 
 class Generation:
@@ -59,18 +52,19 @@ class Generation:
         self._model: LoadedModel | None = None
         self._slot: Slot | None = None
         self._prompt: list[int] = []
-        self._generated: list[int] = []
+        # The bytes of the typed tokens that are generated again.
+        self._typed = b""
         # Whether the slot holds prompt and generated tokens up to the one just chosen.
         self._in_step = False
         self._reused = -1
         self._computed = 0
         self._resumed = False
+        self._candidate: Candidate | None = None
+        # Of the candidates before this one.
         self._completion_tokens = 0
         self._prefill_s = 0.0
         self._decode_s = 0.0
         self._since = 0.0
-        self._index = 0
-        self._logprob_sum = 0.0
         #: How the last candidate ended, once it has.
         self.finish_reason: FinishReason = "stop"
 
@@ -91,7 +85,7 @@ class Generation:
             self._prompt = self._encode()
             saved: Logits | None = None
             for index in range(self._request.n):
-                saved = yield from self._candidate(index, saved)
+                saved = yield from self._answer(index, saved)
         except GenerationFailed:
             # What the cache holds now (NaN, half an append) must not answer anyone else.
             if self._slot is not None:
@@ -102,7 +96,7 @@ class Generation:
 
     def cancelled(self) -> CompletionChunk:
         """The last chunk of an answer that was ended from outside."""
-        return self._last_chunk("", self._index, _End("cancelled", "cancelled"))
+        return self._chunk("", End("cancelled", "cancelled"))
 
     # --- the work ------------------------------------------------------------------------
 
@@ -115,47 +109,47 @@ class Generation:
                 f"of {model.window}.",
                 next_step="Shorten the prompt, or start the engine with more --context-tokens.",
             )
-        return ids
+        return self._take_back(ids) if self._request.heal else ids
 
-    def _candidate(self, index: int, saved: Logits | None) -> Generator[None, None, Logits | None]:
+    def _take_back(self, ids: list[int]) -> list[int]:
+        """The prompt without the typed tokens that are generated again."""
+        model = self._loaded()
+        typed = model.tokenizer.encode_text(typed_text(self._request.prompt))
+        if not (model.info.healing and typed):
+            return ids
+        table = model.tokenizer.token_bytes
+        count = taken_back(model.index, table, typed)
+        self._typed = b"".join(table[token] for token in typed[len(typed) - count :])
+        # A prompt that is typed text alone may be taken back whole.
+        return ids[: len(ids) - count] or model.tokenizer.encode_prompt("")
+
+    def _answer(self, index: int, saved: Logits | None) -> Generator[None, None, Logits | None]:
         """Generates one candidate; returns the logits after the prompt for the next one."""
-        request = self._request
-        settings = Sampling(request.temperature, request.top_p, request.top_k, request.seed)
-        sampler = Sampler(settings, index)
-        decoder = self._loaded().tokenizer.decoder()
-        matcher = StopMatcher(request.stop)
-        guard = RepetitionGuard()
-        self._index = index
-        self._generated = []
+        model, request = self._loaded(), self._request
+        if self._candidate is not None:
+            self._completion_tokens += len(self._candidate.tokens)
+        room = model.window - len(self._prompt)
+        candidate = Candidate(request, index, model, self._typed, room)
+        self._candidate = candidate
         self._in_step = False
-        self._logprob_sum = 0.0
         if saved is None:
             logits = yield from self._seek()
             saved = logits.copy() if request.n > 1 else None
         else:
             logits = saved
         while True:
-            token, logprob = sampler.choose(logits, self._vocabulary())
-            end = self._end_at(token)
-            if end is None:
-                self._count(token, logprob)
-                text = matcher.push(decoder.push(token))
-                end = self._end_after(matcher, guard.push(token))
-                if text and end is None:
-                    self._emit(CompletionChunk(text, index))
-            else:
-                text = ""
-            if end is not None:
-                if not matcher.stopped:
-                    # A character cut off by a limit is no character; at a natural end it is
-                    # what the model said.
-                    rest = decoder.finish() if end.reason == "stop" else ""
-                    text += matcher.push(rest) + matcher.finish()
-                self.finish_reason = end.reason
-                self._emit(self._last_chunk(text, index, end))
+            before = len(candidate.tokens)
+            text = candidate.push(logits)
+            self._metrics.generated_tokens += len(candidate.tokens) - before
+            if candidate.end is not None:
+                self.finish_reason = candidate.end.reason
+                self._lap(decoding=True)
+                self._emit(self._chunk(text, candidate.end))
                 return saved
+            if text:
+                self._emit(self._chunk(text))
             yield from self._pause(decoding=True)
-            logits = yield from self._advance(token)
+            logits = yield from self._advance(candidate.tokens[-1])
 
     def _advance(self, token: int) -> Generator[None, None, Logits]:
         """The logits after ``token``, the last of the generated ones."""
@@ -170,7 +164,7 @@ class Generation:
         """The logits after the prompt and what was generated, in whichever slot."""
         while True:
             slot = self._take_slot()
-            ids = self._prompt + self._generated
+            ids = self._prompt + self._generated()
             first = self._reused < 0
             if first:
                 self._reused = slot.reusable(ids)
@@ -192,7 +186,7 @@ class Generation:
             return self._slot
         pool = self._loaded().pool
         assert pool is not None
-        ids = self._prompt + self._generated
+        ids = self._prompt + self._generated()
         slot = pool.take(ids, self._request.document, self, self._may_evict)
         # The scheduler steps the most urgent request only, and that one may take from any
         # other that holds a slot.
@@ -208,63 +202,49 @@ class Generation:
         if slot is not None and self._model is not None and self._model.pool is not None:
             self._model.pool.release(slot, self)
 
-    # --- when it ends --------------------------------------------------------------------
+    # --- what is said of it --------------------------------------------------------------
 
-    def _end_at(self, token: int) -> _End | None:
-        """Why the answer ends before ``token``, which is then no part of it."""
-        if token in self._loaded().stop_ids:
-            return _End("stop", "control_token")
-        if self._request.max_tokens <= 0:
-            return _End("length", "max_tokens")
-        return None
-
-    def _end_after(self, matcher: StopMatcher, circle: int) -> _End | None:
-        """Why the answer ends with the token just counted."""
-        if matcher.stopped:
-            return _End("stop", "stop_string")
-        if len(self._generated) >= self._request.max_tokens:
-            return _End("length", "max_tokens")
-        if len(self._prompt) + len(self._generated) >= self._loaded().window:
-            return _End("length", "window")
-        if circle:
-            return _End("stop", "repetition")
-        return None
-
-    def _count(self, token: int, logprob: float) -> None:
-        self._generated.append(token)
-        self._completion_tokens += 1
-        self._logprob_sum += logprob
-        self._metrics.generated_tokens += 1
-
-    def _last_chunk(self, text: str, index: int, end: _End) -> CompletionChunk:
-        self._lap(decoding=True)
+    def _chunk(self, text: str, end: End | None = None) -> CompletionChunk:
+        """A piece of the answer with all that is known so far; the last one with ``end``."""
+        candidate, model = self._candidate, self._model
         reused = max(0, self._reused)
-        extra: dict[str, Any] = {"stop_reason": end.detail}
-        if self._generated:
-            extra["mean_logprob"] = round(self._logprob_sum / len(self._generated), 4)
-        if self._resumed:
-            # A more urgent request took the slot in between.
-            again = self._computed - (len(self._prompt) - reused)
-            extra["recomputed_tokens"] = max(0, again)
+        info = None if model is None else model.info
         return CompletionChunk(
             text=text,
-            index=index,
-            finish_reason=end.reason,
+            index=0 if candidate is None else candidate.index,
+            finish_reason=None if end is None else end.reason,
             usage=Usage(
                 prompt_tokens=len(self._prompt),
                 reused_tokens=reused,
                 computed_tokens=len(self._prompt) - reused,
-                completion_tokens=self._completion_tokens,
+                completion_tokens=self._completion_tokens + len(self._generated()),
             ),
             timings=Timings(
                 queued_ms=round(self._queued_s * 1000, 2),
                 prefill_ms=round(self._prefill_s * 1000, 2),
                 decode_ms=round(self._decode_s * 1000, 2),
             ),
-            model="" if self._model is None else self._model.info.name,
-            provider="" if self._model is None else self._model.info.provider,
-            extra=extra,
+            model="" if info is None else info.name,
+            provider="" if info is None else info.provider,
+            extra=self._extra(end, reused),
+            logprobs=() if candidate is None else candidate.logprobs(),
         )
+
+    def _extra(self, end: End | None, reused: int) -> dict[str, Any]:
+        extra: dict[str, Any] = {}
+        if end is not None:
+            extra["stop_reason"] = end.detail
+        if self._candidate is not None:
+            mean = self._candidate.mean_logprob
+            if mean is not None:
+                extra["mean_logprob"] = round(mean, 4)
+            if self._candidate.healed:
+                extra["healing_tokens"] = self._candidate.healed
+        if self._resumed:
+            # A more urgent request took the slot in between.
+            again = self._computed - (len(self._prompt) - reused)
+            extra["recomputed_tokens"] = max(0, again)
+        return extra
 
     # --- small things --------------------------------------------------------------------
 
@@ -272,8 +252,8 @@ class Generation:
         assert self._model is not None, "use_model comes before the first step"
         return self._model
 
-    def _vocabulary(self) -> int:
-        return self._loaded().tokenizer.size
+    def _generated(self) -> list[int]:
+        return [] if self._candidate is None else self._candidate.tokens
 
     def _pause(self, *, decoding: bool) -> Iterator[None]:
         """Lets others work; their time is not ours."""

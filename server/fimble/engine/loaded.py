@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fimble.engine.base import ModelInfo
+from fimble.engine.healing import TokenIndex
 from fimble.engine.package import PackageConfig
 from fimble.engine.runtime import Logits, Model
 from fimble.engine.slots import Slot, SlotPool
@@ -28,14 +29,22 @@ _WARM_UP_TOKENS = 4
 
 
 class LoadedModel:
-    """``window`` is the largest prompt plus answer, in tokens."""
+    """``window`` is the largest prompt plus answer, in tokens; ``index`` finds tokens by
+    how they begin.
+    """
 
     def __init__(
-        self, config: PackageConfig, tokenizer: PackageTokenizer, model: Model, info: ModelInfo
+        self,
+        config: PackageConfig,
+        tokenizer: PackageTokenizer,
+        model: Model,
+        info: ModelInfo,
+        index: TokenIndex,
     ) -> None:
         self.config = config
         self.tokenizer = tokenizer
         self.info = info
+        self.index = index
         self.window = info.window
         self.slice_tokens = slice_tokens(config, info.continuation)
         self.stop_ids = tokenizer.stop_ids | config.eos_ids
@@ -91,6 +100,11 @@ def load_model(
             f"The package {config.folder} loads but does not work: {error.message}",
             next_step=error.next_step,
         ) from error
+    # Built while the user waits anyway, not within the first answer.
+    index = TokenIndex(
+        tokenizer.token_bytes[:vocabulary],
+        tokenizer.added_ids | tokenizer.stop_ids | config.eos_ids,
+    )
     info = ModelInfo(
         name=config.name,
         window=window,
@@ -99,10 +113,9 @@ def load_model(
         continuation=model.continuation,
         prefill_tokens_per_s=prefill,
         decode_tokens_per_s=decode,
+        healing=index.complete,
     )
-    # Built while the user waits anyway, not within the first answer.
-    _ = tokenizer.token_bytes
-    loaded = LoadedModel(config, tokenizer, model, info)
+    loaded = LoadedModel(config, tokenizer, model, info, index)
     loaded.open_slots(slots)
     return loaded
 

@@ -26,6 +26,7 @@ __all__ = [
     "Segment",
     "Text",
     "Timings",
+    "TokenLogprob",
     "Usage",
     "prompt_from_json",
     "prompt_to_json",
@@ -80,7 +81,12 @@ class CompletionRequest:
     ``heal`` says that the prompt's last segment is text that a user is typing, whose end
     may be in the middle of a token. An engine that can (``ModelInfo.healing``) takes the
     last tokens back and generates them again so that they begin with the same bytes; the
-    answer's text begins behind the typed text.
+    answer's text begins behind the typed text. Tokens inside the typed text are no part of
+    ``usage.prompt_tokens`` then but of ``completion_tokens``; ``max_tokens``, stop strings
+    and ``mean_logprob`` are about the tokens that reach beyond it.
+
+    ``logprobs`` asks for the log-probability of each token, and of so many most likely ones
+    in its place.
     """
 
     prompt: Prompt
@@ -95,6 +101,7 @@ class CompletionRequest:
     document: str = ""
     model: str = ""
     heal: bool = False
+    logprobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +124,27 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionChunk:
-    """A piece of an answer as it comes; the last one has ``finish_reason`` and ``usage``.
+class TokenLogprob:
+    """A token of an answer: its text, natural logarithm of its probability, the most likely
+    tokens in its place with theirs, and where in the answer's text it begins (code points).
 
-    ``index`` tells the candidates of one request (``n``) apart.
+    A part of a character is spelled ``bytes:\\xe6\\xbc``, as OpenAI's API does.
+    """
+
+    text: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionChunk:
+    """A piece of an answer as it comes; the last one has ``finish_reason``.
+
+    ``index`` tells the candidates of one request (``n``) apart. Our engine's chunks all have
+    ``usage`` and ``timings`` so far, and ``extra["mean_logprob"]`` once there are tokens, so
+    that whoever ends a stream early knows them too; of other servers only the last one may
+    have a ``usage``, or none.
     """
 
     text: str
@@ -131,6 +155,7 @@ class CompletionChunk:
     model: str = ""
     provider: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 def prompt_to_json(prompt: Prompt) -> str | list[int] | list[dict[str, str]]:

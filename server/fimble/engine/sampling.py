@@ -10,11 +10,12 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from fimble.engine.runtime import Logits
 from fimble.errors import GenerationFailed
 
-__all__ = ["Sampler", "Sampling"]
+__all__ = ["Sampler", "Sampling", "top_logprobs"]
 
 #: A lower temperature chooses the most likely token anyway, if it does not overflow.
 _GREEDY_BELOW = 1e-4
@@ -41,14 +42,23 @@ class Sampler:
         # One stream of numbers a candidate, so that it does not depend on the others.
         self._random = random.Random(None if seed is None else f"{seed}/{candidate}")
 
-    def choose(self, logits: Logits, vocabulary: int) -> tuple[int, float]:
+    def choose(
+        self, logits: Logits, vocabulary: int, allowed: npt.NDArray[np.int32] | None = None
+    ) -> tuple[int, float]:
         """The next token of ids 0 to ``vocabulary - 1``, and its log-probability.
 
-        The log-probability is the model's own (temperature 1). Raises GenerationFailed
-        when the logits hold NaN.
+        The log-probability is the model's own (temperature 1). With ``allowed``, ids in
+        ascending order, it is as if there were no others. Raises GenerationFailed when the
+        logits hold NaN.
         """
         # Rows beyond the tokenizer's last id are padding of the matrix.
         logits = logits[:vocabulary]
+        if allowed is not None:
+            place, logprob = self._choose(logits[allowed])
+            return int(allowed[place]), logprob
+        return self._choose(logits)
+
+    def _choose(self, logits: Logits) -> tuple[int, float]:
         best = int(np.argmax(logits))
         # argmax gives the first NaN where there is one, so this looks at all of them.
         highest = float(logits[best])
@@ -81,6 +91,22 @@ class Sampler:
             total = float(cumulative[min(count, len(cumulative)) - 1])
         place = int(np.searchsorted(cumulative, self._random.random() * total, side="right"))
         return int(kept[min(place, len(kept) - 1)])
+
+
+def top_logprobs(
+    logits: Logits, vocabulary: int, count: int, allowed: npt.NDArray[np.int32] | None = None
+) -> list[tuple[int, float]]:
+    """The ``count`` most likely ids with their log-probabilities, the most likely first."""
+    values = logits[:vocabulary] if allowed is None else logits[allowed]
+    count = min(count, len(values))
+    if count <= 0:
+        return []
+    places = np.argpartition(values, -count)[-count:]
+    places = places[np.argsort(-values[places], kind="stable")]
+    highest = float(values[places[0]])
+    total = highest + _log_sum(values, highest)
+    ids = places if allowed is None else allowed[places]
+    return [(int(i), float(values[p]) - total) for i, p in zip(ids, places, strict=True)]
 
 
 def _log_sum(logits: Logits, highest: float) -> float:

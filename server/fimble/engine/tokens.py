@@ -101,6 +101,11 @@ class PackageTokenizer:
         """The spellings of all added tokens."""
         return tuple(self._added)
 
+    @property
+    def added_ids(self) -> frozenset[int]:
+        """The ids of all added tokens; no text of a user's is ever cut into them."""
+        return frozenset(self._added.values())
+
     @cached_property
     def stop_ids(self) -> frozenset[int]:
         """Control tokens: an answer ends at any of them and none is ever shown."""
@@ -223,7 +228,11 @@ class Decoder:
 
     def push(self, token: int) -> str:
         """The text that is complete with this token; may be empty."""
-        text: str = self._utf8.decode(self._table[token])
+        return self.push_bytes(self._table[token])
+
+    def push_bytes(self, data: bytes) -> str:
+        """The text that is complete with these bytes; may be empty."""
+        text: str = self._utf8.decode(data)
         return text
 
     def finish(self) -> str:

@@ -6,7 +6,8 @@ Pure functions between ``protocol``'s data and request bodies; no connection is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from fimble import errors
@@ -15,6 +16,7 @@ from fimble.engine.protocol import (
     CompletionChunk,
     CompletionRequest,
     Timings,
+    TokenLogprob,
     Usage,
     prompt_to_json,
 )
@@ -26,6 +28,7 @@ __all__ = [
     "error_code",
     "error_from_json",
     "error_to_json",
+    "logprobs_to_json",
     "model_info_from_json",
     "model_info_to_json",
     "usage_to_json",
@@ -52,25 +55,40 @@ def completion_body(request: CompletionRequest, *, stream: bool) -> dict[str, An
         body["document"] = request.document
     if request.model:
         body["model"] = request.model
+    if request.heal:
+        body["heal"] = True
+    if request.logprobs is not None:
+        body["logprobs"] = request.logprobs
     return body
 
 
 def chunks_from_json(data: Mapping[str, Any]) -> list[CompletionChunk]:
-    """The pieces in one server-sent event, one a choice."""
+    """The pieces in one server-sent event, one a choice.
+
+    Takes what other servers leave out, too: they may have no usage, or send it last, in an
+    event without choices.
+    """
     usage = data.get("usage")
-    timings = data.get("timings")
+    shared = CompletionChunk(
+        "",
+        usage=None if usage is None else _usage_from_json(usage),
+        timings=_timings_from_json(data.get("timings")),
+        model=data.get("model") or "",
+        provider=data.get("provider") or "",
+        extra=data.get("extra") or {},
+    )
+    choices = data.get("choices") or []
+    if not choices and shared.usage is not None:
+        return [shared]
     return [
-        CompletionChunk(
-            text=choice["text"],
-            index=choice["index"],
+        replace(
+            shared,
+            text=choice.get("text") or "",
+            index=choice.get("index", 0),
             finish_reason=choice.get("finish_reason"),
-            usage=None if usage is None else _usage_from_json(usage),
-            timings=None if timings is None else Timings(**timings),
-            model=data.get("model", ""),
-            provider=data.get("provider", ""),
-            extra=data.get("extra") or {},
+            logprobs=_logprobs_from_json(choice.get("logprobs")),
         )
-        for choice in data["choices"]
+        for choice in choices
     ]
 
 
@@ -87,11 +105,46 @@ def usage_to_json(usage: Usage) -> dict[str, Any]:
 
 
 def _usage_from_json(data: Mapping[str, Any]) -> Usage:
+    prompt = data.get("prompt_tokens") or 0
+    details = data.get("prompt_tokens_details") or {}
+    reused = data.get("reused_tokens", details.get("cached_tokens")) or 0
     return Usage(
-        prompt_tokens=data["prompt_tokens"],
-        reused_tokens=data["reused_tokens"],
-        computed_tokens=data["computed_tokens"],
-        completion_tokens=data["completion_tokens"],
+        prompt_tokens=prompt,
+        reused_tokens=reused,
+        computed_tokens=data.get("computed_tokens", prompt - reused),
+        completion_tokens=data.get("completion_tokens") or 0,
+    )
+
+
+def _timings_from_json(data: Any) -> Timings | None:
+    # Another server's timings are other numbers.
+    if not isinstance(data, dict) or not {each.name for each in fields(Timings)} <= set(data):
+        return None
+    return Timings(**{each.name: data[each.name] for each in fields(Timings)})
+
+
+def logprobs_to_json(tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
+    """OpenAI's ``logprobs`` of a completion's choice: four lists of the same length."""
+    return {
+        "tokens": [token.text for token in tokens],
+        "token_logprobs": [round(token.logprob, 5) for token in tokens],
+        "top_logprobs": [
+            {text: round(logprob, 5) for text, logprob in token.top} for token in tokens
+        ],
+        "text_offset": [token.offset for token in tokens],
+    }
+
+
+def _logprobs_from_json(data: Any) -> tuple[TokenLogprob, ...]:
+    if not isinstance(data, dict) or not isinstance(data.get("tokens"), list):
+        return ()
+    count = len(data["tokens"])
+    tops = data.get("top_logprobs") or [None] * count
+    offsets = data.get("text_offset") or [0] * count
+    values = data.get("token_logprobs") or [0.0] * count
+    return tuple(
+        TokenLogprob(text, value or 0.0, tuple((top or {}).items()), offset)
+        for text, value, top, offset in zip(data["tokens"], values, tops, offsets, strict=False)
     )
 
 
@@ -108,6 +161,7 @@ def model_info_to_json(info: ModelInfo) -> dict[str, Any]:
         "continuation": info.continuation,
         "prefill_tokens_per_s": info.prefill_tokens_per_s,
         "decode_tokens_per_s": info.decode_tokens_per_s,
+        "healing": info.healing,
     }
 
 
@@ -121,6 +175,7 @@ def model_info_from_json(data: Mapping[str, Any]) -> ModelInfo:
         continuation=data["continuation"],
         prefill_tokens_per_s=data["prefill_tokens_per_s"],
         decode_tokens_per_s=data["decode_tokens_per_s"],
+        healing=data.get("healing", False),
     )
 
 
