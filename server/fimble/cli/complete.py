@@ -68,6 +68,11 @@ def _print_sections(result: CompletionResult) -> None:
         title = f"── {section.kind}: {section.path} ({section.tokens} tokens; {section.reason})"
         click.echo(click.style(title, fg="cyan"))
         click.echo(section.text)
+    typed = result.suggestion.typed
+    if typed:
+        title = "── typed: the line so far, which the answer continues (behind fim_middle)"
+        click.echo(click.style(title, fg="cyan"))
+        click.echo(typed)
     for left_out in context.left_out:
         click.echo(f"left out: {left_out.path} ({left_out.reason})")
     click.echo(click.style("── suggestion", fg="cyan"))
