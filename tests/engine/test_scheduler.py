@@ -229,6 +229,21 @@ def test_without_continuation_answers_are_the_same_and_nothing_is_reused(tiny: P
     assert texts[True] == texts[False]
 
 
+def test_without_continuation_typed_text_is_healed_the_same(tiny: Path) -> None:
+    texts = {}
+    for continuation in (True, False):
+        bench = Bench(tiny, EngineOptions())
+        bench.continuation = continuation
+        asked = [
+            bench.ask("def area():\n    " + "return self"[:count], heal=True, n=2).wait()
+            for count in (3, 5, 9)
+        ]
+        texts[continuation] = [answer.text for answer in asked]
+        assert all(answer.extra["healing_tokens"] >= 1 for answer in asked)
+        bench.scheduler.close()
+    assert texts[True] == texts[False]
+
+
 # --- one slot, several requests ----------------------------------------------------------
 
 
