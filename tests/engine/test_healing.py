@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,30 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fimble.engine.candidate import Candidate
-from fimble.engine.healing import Healing, TokenIndex, taken_back, typed_text
+from fimble.engine.healing import Healing, TokenIndex, take_back, typed_text
 from fimble.engine.loaded import LoadedModel, load_model
 from fimble.engine.package import read_package_config
 from fimble.engine.protocol import CompletionRequest, Control, Text
-from fimble.engine.tokens import PackageTokenizer
+from fimble.engine.tokens import PackageTokenizer, byte_of_char
 from tests.engine.process import RunningEngine
 from tests.support.tiny import CONTROL_TOKENS
-
-BYTES = [bytes([byte]) for byte in range(256)]
-WORDS = [b"return", b"retur", b"re", b" foo", b"(self", b"\n    \n", "漢".encode(), b"()"]
-TABLE = [*BYTES, *WORDS, b"", b"<|end|>"]
-END = len(TABLE) - 1
-
-
-def id_of(word: bytes) -> int:
-    return TABLE.index(word)
-
-
-def words(index: TokenIndex, remaining: bytes) -> set[bytes]:
-    return {TABLE[token] for token in index.allowed(remaining)}
 
 
 @functools.cache
@@ -44,61 +32,55 @@ def loaded(package: Path) -> LoadedModel:
     return load_model(config, tokenizer, context_tokens=256, threads=1, slots=1)
 
 
+def words_tokenizer(folder: Path, words: Sequence[str]) -> PackageTokenizer:
+    """The tiny package's tokenizer with merges that make tokens of ``words``."""
+    data = json.loads((folder / "tokenizer.json").read_bytes())
+    model = data["model"]
+    alphabet = {byte: char for char, byte in byte_of_char().items()}
+    for word in words:
+        parts = [alphabet[byte] for byte in word.encode()]
+        while len(parts) > 1:
+            pair, parts = parts[:2], ["".join(parts[:2]), *parts[2:]]
+            if parts[0] not in model["vocab"]:
+                model["vocab"][parts[0]] = 1000 + len(model["vocab"])
+                model["merges"].append(
+                    pair if isinstance(model["merges"][0], list) else " ".join(pair)
+                )
+    path = folder / f"words-{len(words)}.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return PackageTokenizer(path)
+
+
 # --- what is allowed ---------------------------------------------------------------------
 
 
-INDEX = TokenIndex(TABLE, [END])
-
-
-@pytest.mark.parametrize(
-    "remaining, expected",
-    [
-        (b"retu", {b"retur", b"return", b"re", b"r"}),
-        (b"return", {b"return", b"retur", b"re", b"r"}),
-        (b"returns", {b"return", b"retur", b"re", b"r"}),
-        (b"(", {b"(", b"(self", b"()"}),
-        (b" ", {b" ", b" foo"}),
-        ("漢".encode()[:2], {"漢".encode(), "漢".encode()[:1]}),
-        ("漢".encode()[1:], {"漢".encode()[1:2]}),
-        (b"\xff\xff", {b"\xff"}),
-        (b"<|e", {b"<"}),
-    ],
-)
-def test_allowed_is_what_begins_with_the_rest_and_what_the_rest_begins_with(
-    remaining: bytes, expected: set[bytes]
-) -> None:
-    assert words(INDEX, remaining) == expected
-
-
 @given(st.lists(st.binary(max_size=4), max_size=40), st.binary(min_size=1, max_size=5))
-def test_allowed_equals_its_definition(table: list[bytes], remaining: bytes) -> None:
-    index = TokenIndex(table, [3])
-    expected = [
+def test_longer_tokens_are_found_by_their_beginning(table: list[bytes], beginning: bytes) -> None:
+    expected = {
         token
         for token, data in enumerate(table)
-        if data
-        and token != 3
-        and (data.startswith(remaining) or (remaining.startswith(data) and data != remaining))
-    ]
-    assert list(index.allowed(remaining)) == expected
-    # From the cache, too.
-    assert list(index.allowed(remaining)) == expected
+        if data.startswith(beginning) and data != beginning and token != 3
+    }
+    assert set(TokenIndex(table, [3]).longer(beginning)) == expected
 
 
 @given(st.lists(st.binary(max_size=4), max_size=40), st.binary(max_size=6))
-def test_an_open_end_is_the_longest_that_some_token_spells_on(
-    table: list[bytes], data: bytes
-) -> None:
-    ends = [data[start:] for start in range(len(data))]
-    open_ends = [
-        len(end) for end in ends if any(token.startswith(end) and token != end for token in table)
-    ]
-    assert TokenIndex(table).open_end(data) == max(open_ends, default=0)
+def test_open_ends_are_those_that_some_token_spells_on(table: list[bytes], data: bytes) -> None:
+    expected = {
+        start
+        for start in range(len(data))
+        if any(token.startswith(data[start:]) and token != data[start:] for token in table)
+    }
+    found = dict(TokenIndex(table).open_ends(data))
+    assert set(found) == expected and list(found) == sorted(found)
+    for start, words in found.items():
+        assert words and all(word.startswith(data[start:]) and word in table for word in words)
 
 
 def test_a_vocabulary_without_every_byte_cannot_heal() -> None:
-    assert INDEX.complete
-    assert not TokenIndex(TABLE, [10]).complete
+    table = [bytes([byte]) for byte in range(256)]
+    assert TokenIndex(table).complete
+    assert not TokenIndex(table, [10]).complete
     assert not TokenIndex([b"a", b"b"]).complete
 
 
@@ -108,26 +90,35 @@ def test_a_vocabulary_without_every_byte_cannot_heal() -> None:
 @pytest.mark.parametrize(
     "typed, expected",
     [
-        ([b"x", b" "], 1),
-        ([b"x", b"retur"], 1),
-        ([b"x", b"re", b"t", b"u"], 3),
-        ([b"f", b"("], 1),
-        ([b"f", b"\n", b" ", b" "], 3),
+        ("x ", " "),
+        ("x = retur", " retur"),
+        ("if", "if"),
+        ("f(", "("),
+        ("\n  ", "  "),
+        ("漢", "漢"),
         # Nothing reaches from inside these to beyond them.
-        ([b"x", b"return"], 0),
-        ([b"a", b"7"], 0),
-        ([], 0),
+        ("x = 7", ""),
+        ("y)", ""),
+        ("", ""),
     ],
 )
-def test_as_much_is_taken_back_as_a_token_could_cover(
-    typed: Sequence[bytes], expected: int
+def test_what_could_be_cut_otherwise_is_taken_back(
+    tiny: Path, tmp_path: Path, typed: str, expected: str
 ) -> None:
-    assert taken_back(INDEX, TABLE, [id_of(word) for word in typed]) == expected
+    (tmp_path / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
+    tokenizer = words_tokenizer(tmp_path, ["return", "(self", "漢字", "iffy"])
+    index = TokenIndex(tokenizer.token_bytes, tokenizer.added_ids)
+    taken = take_back(index, tokenizer, tokenizer.encode_text(typed))
+    assert taken.data.decode() == expected
 
 
-def test_no_more_than_eight_tokens_are_taken_back() -> None:
-    long = TokenIndex([*BYTES, b" " * 40])
-    assert taken_back(long, BYTES, [ord(" ")] * 20) == 8
+def test_no_more_than_eight_tokens_are_taken_back(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
+    tokenizer = words_tokenizer(tmp_path, ["abcdefghijklmnopqrstuvwxyz"])
+    index = TokenIndex(tokenizer.token_bytes, tokenizer.added_ids)
+    for length in range(1, 26):
+        typed = tokenizer.encode_text("zyxwvutsrq" + "abcdefghijklmnopqrstuvwxyz"[:length])
+        assert take_back(index, tokenizer, typed).count <= 8
 
 
 def test_only_text_at_the_end_of_a_prompt_was_typed() -> None:
@@ -139,23 +130,37 @@ def test_only_text_at_the_end_of_a_prompt_was_typed() -> None:
     assert typed_text([]) == ""
 
 
-# --- what is generated -------------------------------------------------------------------
-
-
-def test_the_rest_goes_on_until_it_is_used_up() -> None:
-    healing = Healing(INDEX, b"retu")
-    assert healing.push(b"re") == b""
-    assert healing.push(b"t") == b""
-    assert set(healing.allowed() or ()) == {ord("u")}
-    assert healing.push(b"u") == b""
-    assert not healing.active and healing.allowed() is None
-    assert healing.push(b"rn") == b"rn"
-    healing = Healing(INDEX, b"retu")
-    assert healing.push(b"return") == b"rn"
-    assert not healing.active
-
-
 CODE = st.text(alphabet="defrtun =:()\n\t.self_printé漢😀'\"0", max_size=24) | st.text(max_size=12)
+
+
+@given(CODE, CODE)
+@settings(max_examples=300, deadline=None)
+def test_however_the_text_goes_on_its_own_cut_is_allowed(tiny: Path, typed: str, rest: str) -> None:
+    """What the tokenizer makes of the longer text is what the model has learned."""
+    model = loaded(tiny)
+    tokenizer = model.tokenizer
+    ids = tokenizer.encode_text(typed)
+    whole = tokenizer.encode_text(typed + rest)
+    # Composed characters change what was typed.
+    assume(
+        b"".join(tokenizer.token_bytes[t] for t in whole).startswith(
+            b"".join(tokenizer.token_bytes[t] for t in ids)
+        )
+    )
+    taken = take_back(model.index, tokenizer, ids)
+    kept = len(ids) - taken.count
+    assume(taken.count < 8)
+    assert whole[:kept] == ids[:kept]
+    healing = Healing(model.index, taken)
+    for token in whole[kept:]:
+        allowed = healing.allowed()
+        if allowed is None:
+            break
+        assert token in allowed
+        healing.push(token, tokenizer.token_bytes[token])
+
+
+# --- what is generated -------------------------------------------------------------------
 
 
 @given(CODE, st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0, 40.0]))
@@ -167,10 +172,10 @@ def test_whatever_the_logits_the_bytes_taken_back_come_first(
     model = loaded(tiny)
     tokenizer = model.tokenizer
     typed = tokenizer.encode_text(text)
-    count = taken_back(model.index, tokenizer.token_bytes, typed)
-    back = b"".join(tokenizer.token_bytes[token] for token in typed[len(typed) - count :])
+    taken = take_back(model.index, tokenizer, typed)
+    count, back = taken.count, taken.data
     request = CompletionRequest(text, max_tokens=3, temperature=temperature, seed=seed)
-    candidate = Candidate(request, 0, model, back, room=64)
+    candidate = Candidate(request, 0, model, taken, room=64)
     random = np.random.default_rng(seed)
     shown = ""
     while candidate.end is None:
@@ -206,7 +211,7 @@ def test_the_model_says_that_it_heals(engine: RunningEngine) -> None:
     assert model["healing"] is True
 
 
-@pytest.mark.parametrize("typed", ["x = retur", "x = ", "    ", "if", "\n  "])
+@pytest.mark.parametrize("typed", ["x = retur", "x = ", "    ", "sel", "\n  "])
 def test_the_answer_begins_behind_the_typed_text(engine: RunningEngine, typed: str) -> None:
     plain = engine.complete(segments(typed), document="behind")["usage"]
     answer = engine.complete(segments(typed), heal=True, max_tokens=6, document="behind")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fimble.engine.healing import Healing
+from fimble.engine.healing import Healing, TakenBack
 from fimble.engine.loaded import LoadedModel
 from fimble.engine.protocol import CompletionRequest, FinishReason, TokenLogprob
 from fimble.engine.runtime import Logits
@@ -26,14 +26,20 @@ class End:
 
 
 class Candidate:
-    """``typed`` are the bytes that must come first and that are no part of the answer.
+    """``taken`` is the end of the typed text, which must come first and is no part of the
+    answer.
 
     ``tokens`` are all that were generated; ``room`` is how many fit the window. ``end`` is
     set by the last ``push``.
     """
 
     def __init__(
-        self, request: CompletionRequest, index: int, model: LoadedModel, typed: bytes, room: int
+        self,
+        request: CompletionRequest,
+        index: int,
+        model: LoadedModel,
+        taken: TakenBack,
+        room: int,
     ) -> None:
         self.index = index
         self.tokens: list[int] = []
@@ -45,7 +51,7 @@ class Candidate:
         self._room = room
         settings = Sampling(request.temperature, request.top_p, request.top_k, request.seed)
         self._sampler = Sampler(settings, index)
-        self._healing = Healing(model.index, typed)
+        self._healing = Healing(model.index, taken)
         self._decoder = model.tokenizer.decoder()
         self._matcher = StopMatcher(request.stop)
         self._guard = RepetitionGuard()
@@ -77,7 +83,7 @@ class Candidate:
         self.tokens.append(token)
         data = model.tokenizer.token_bytes[token]
         if allowed is not None:
-            data = self._healing.push(data)
+            data = self._healing.push(token, data)
             if not data:
                 self.healed += 1
                 self.end = self._end_of_window()

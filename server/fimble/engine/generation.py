@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from fimble.engine.candidate import Candidate, End
-from fimble.engine.healing import taken_back, typed_text
+from fimble.engine.healing import TakenBack, take_back, typed_text
 from fimble.engine.loaded import LoadedModel
 from fimble.engine.metrics import Metrics
 from fimble.engine.protocol import (
@@ -52,8 +52,8 @@ class Generation:
         self._model: LoadedModel | None = None
         self._slot: Slot | None = None
         self._prompt: list[int] = []
-        # The bytes of the typed tokens that are generated again.
-        self._typed = b""
+        # The typed tokens that are generated again.
+        self._taken = TakenBack()
         # Whether the slot holds prompt and generated tokens up to the one just chosen.
         self._in_step = False
         self._reused = -1
@@ -117,11 +117,9 @@ class Generation:
         typed = model.tokenizer.encode_text(typed_text(self._request.prompt))
         if not (model.info.healing and typed):
             return ids
-        table = model.tokenizer.token_bytes
-        count = taken_back(model.index, table, typed)
-        self._typed = b"".join(table[token] for token in typed[len(typed) - count :])
+        self._taken = take_back(model.index, model.tokenizer, typed)
         # A prompt that is typed text alone may be taken back whole.
-        return ids[: len(ids) - count] or model.tokenizer.encode_prompt("")
+        return ids[: len(ids) - self._taken.count] or model.tokenizer.encode_prompt("")
 
     def _answer(self, index: int, saved: Logits | None) -> Generator[None, None, Logits | None]:
         """Generates one candidate; returns the logits after the prompt for the next one."""
@@ -129,7 +127,7 @@ class Generation:
         if self._candidate is not None:
             self._completion_tokens += len(self._candidate.tokens)
         room = model.window - len(self._prompt)
-        candidate = Candidate(request, index, model, self._typed, room)
+        candidate = Candidate(request, index, model, self._taken, room)
         self._candidate = candidate
         self._in_step = False
         if saved is None:

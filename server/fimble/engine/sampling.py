@@ -47,9 +47,8 @@ class Sampler:
     ) -> tuple[int, float]:
         """The next token of ids 0 to ``vocabulary - 1``, and its log-probability.
 
-        The log-probability is the model's own (temperature 1). With ``allowed``, ids in
-        ascending order, it is as if there were no others. Raises GenerationFailed when the
-        logits hold NaN.
+        The log-probability is the model's own (temperature 1). With ``allowed`` it is as if
+        there were no other ids. Raises GenerationFailed when the logits hold NaN.
         """
         # Rows beyond the tokenizer's last id are padding of the matrix.
         logits = logits[:vocabulary]

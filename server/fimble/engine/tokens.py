@@ -118,10 +118,11 @@ class PackageTokenizer:
         names = ("fim_prefix", "fim_suffix", "fim_middle")
         return all(self.control(name) is not None for name in names)
 
-    def encode_text(self, text: str) -> tuple[int, ...]:
+    def encode_text(self, text: str, *, remember: bool = True) -> tuple[int, ...]:
         """The ids of ``text`` taken as text; NUL and control token spellings included.
 
-        A lone surrogate, which JSON can carry, becomes U+FFFD.
+        A lone surrogate, which JSON can carry, becomes U+FFFD. ``remember`` keeps the answer
+        for the next time.
         """
         if not text:
             return ()
@@ -135,7 +136,8 @@ class PackageTokenizer:
         except (UnicodeEncodeError, TypeError):
             whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             ids = tuple(self._text.encode(whole, add_special_tokens=False).ids)
-        self._remember(text, ids)
+        if remember:
+            self._remember(text, ids)
         return ids
 
     def encode_prompt(self, prompt: Prompt) -> list[int]:
