@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from fimble_context.facts import Facts, terms_of
 from fimble_context.files import Limits
 from fimble_context.frames import Frame
 from fimble_context.ignore import IGNORE_FILES, Policy
-from fimble_context.index_process import IndexProcess
+from fimble_context.index_process import IndexProcess, Posted
 from fimble_context.index_types import Definition, IndexStatus, definition, shape
 from fimble_context.names import Import
 from fimble_context.resolve import Project, resolve
@@ -35,6 +35,8 @@ __all__ = ["Definition", "IndexStatus", "WorkspaceIndex"]
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+#: Resident memory by which the process may grow in a scan before another takes its place.
+GROWTH_BYTES = 80_000_000
 _FIRST_BUILD = 200
 _MOST_PENDING = 500
 _MOST_VERDICTS = 20_000
@@ -72,6 +74,8 @@ class WorkspaceIndex:
         self._at = ""
         self._skipped: list[str] = []
         self._restarts = 0
+        self._renewing = False
+        self._paused = False
         self._scans = 0
         self._generation = 0
 
@@ -97,10 +101,12 @@ class WorkspaceIndex:
 
     def pause(self) -> None:
         """Rest until ``resume``; open documents are still followed."""
+        self._paused = True
         self._post("control", {"do": "pause"})
 
     def resume(self) -> None:
         """Go on after ``pause``."""
+        self._paused = False
         self._post("control", {"do": "resume"})
 
     def rescan(self) -> None:
@@ -244,7 +250,7 @@ class WorkspaceIndex:
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _start_process(self) -> bool:
+    def _start_process(self, unanswered: Mapping[str, Posted] | None = None) -> bool:
         setup = {
             "store": str(self._path),
             "folders": [str(folder) for folder in self.policy.folders],
@@ -252,10 +258,12 @@ class WorkspaceIndex:
             "limits": asdict(self._limits),
             "skip": self._skipped,
             "number": self._scans,
+            "paused": self._paused,
+            "growth": GROWTH_BYTES,
         }
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            process = IndexProcess(setup, self._path.parent, self._on_frame)
+            process = IndexProcess(setup, self._path.parent, self._on_frame, unanswered)
         except OSError as error:
             self._set_status(IndexStatus("unavailable", reason=str(error.strerror)))
             return False
@@ -267,20 +275,22 @@ class WorkspaceIndex:
         return not closed
 
     def _restart(self) -> None:
-        """The process ended by itself: a grammar may have crashed on the file it was at."""
+        """The process ended: to be renewed, or because a grammar crashed on the file it was at."""
         with self._lock:
             process, self._process = self._process, None
-            if self._at:
+            crashed, self._renewing = not self._renewing, False
+            if crashed and self._at:
                 self._skipped.append(self._at)
             self._at = ""
-            self._restarts += 1
-            reason = "the index's process keeps ending" if self._restarts > _MOST_RESTARTS else ""
+            self._restarts += crashed
+            hopeless = self._restarts > _MOST_RESTARTS
+        unanswered = process.unanswered() if process is not None else {}
         if process is not None:
             process.close()
-        if reason:
-            log.warning("Indexing stopped: %s", reason)
-            self._set_status(IndexStatus("unavailable", reason=reason))
-        elif self._start_process():
+        if hopeless:
+            log.warning("Indexing stopped: its process keeps ending")
+            self._set_status(IndexStatus("unavailable", reason="the index's process keeps ending"))
+        elif self._start_process(unanswered) and crashed:
             log.info("The index's process ended and was started again")
 
     def _post(self, key: str, header: dict[str, Any], text: str = "") -> None:
@@ -338,6 +348,8 @@ class WorkspaceIndex:
         header = frame.header
         if "at" in header:
             self._at = header["at"]
+        elif "renew" in header:
+            self._renewing = True
         elif "died" in header:
             log.warning("The index's process has an error: %s", header["died"])
         elif "facts" in header:

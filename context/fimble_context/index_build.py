@@ -77,7 +77,7 @@ class Builder:
                 if before is None or (before.size, before.mtime_ns) != (found.size, found.mtime_ns):
                     self._take(found, before, scan)
             yield scan
-        self._flush()
+        self.flush()
         scan.complete = walk.complete
         gone = [item.path for item in known.values() if walk.complete or self._is_gone(item.path)]
         for start in range(0, len(gone), _BATCH_FILES):
@@ -130,9 +130,9 @@ class Builder:
         self._batch.append((_known(outcome), self._extract(outcome)))
         self._batch_bytes += outcome.size
         if len(self._batch) >= _BATCH_FILES or self._batch_bytes >= _BATCH_BYTES:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Store what was read. Reading is done by now, so others wait for a moment only."""
         batch, self._batch, self._batch_bytes = self._batch, [], 0
         if not batch:

@@ -10,13 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from fimble_context.frames import Frame, read_frame, write_frame
 
-__all__ = ["IndexProcess"]
+__all__ = ["IndexProcess", "Posted"]
 
 # While someone types, a document changes many times a second; the last one counts.
 _SETTLE_SECONDS = 0.3
@@ -30,6 +30,10 @@ _COMMAND = (
 )
 
 
+Posted: TypeAlias = tuple[dict[str, Any], str]
+"""A frame's header and its text."""
+
+
 class IndexProcess:
     """The process of one index. ``on_frame`` is called on a thread of its own, ``None`` at the end.
 
@@ -37,11 +41,19 @@ class IndexProcess:
     """
 
     def __init__(
-        self, setup: dict[str, Any], folder: Path, on_frame: Callable[[Frame | None], None]
+        self,
+        setup: dict[str, Any],
+        folder: Path,
+        on_frame: Callable[[Frame | None], None],
+        unanswered: Mapping[str, Posted] | None = None,
     ) -> None:
-        """Start it; ``folder`` becomes its working folder. Raises OSError if that fails."""
+        """Start it; ``folder`` becomes its working folder. Raises OSError if that fails.
+
+        ``unanswered``: what another process before this one has not dealt with.
+        """
         self._on_frame = on_frame
-        self._posted: dict[str, tuple[dict[str, Any], str]] = {}
+        self._posted: dict[str, Posted] = dict(unanswered or {})
+        self._sent: dict[str, Posted] = {}
         self._busy: dict[str, float] = {}  # when it was sent
         self._resting: dict[str, float] = {}  # until when
         self._changed = threading.Condition()
@@ -75,6 +87,11 @@ class IndexProcess:
             self._posted[key] = (header, text)
             self._changed.notify()
 
+    def unanswered(self) -> dict[str, Posted]:
+        """What was posted and has not been dealt with, the newest under each key."""
+        with self._changed:
+            return {**self._sent, **self._posted}
+
     def answered(self, key: str) -> None:
         """The process has dealt with what was posted under a key.
 
@@ -83,6 +100,7 @@ class IndexProcess:
         now = time.monotonic()
         with self._changed:
             took = now - self._busy.pop(key, now)
+            self._sent.pop(key, None)
             rest = min(took * _REST_FACTOR, _LONGEST_REST_SECONDS)
             if rest > _SETTLE_SECONDS:
                 self._resting[key] = now + rest
@@ -136,7 +154,9 @@ class IndexProcess:
                 return None
             keys = self._ready()
             now = time.monotonic()
-            self._busy.update((key, now) for key in keys if "path" in self._posted[key][0])
+            for key in keys:
+                if "path" in self._posted[key][0]:
+                    self._busy[key], self._sent[key] = now, self._posted[key]
             return [self._posted.pop(key) for key in keys]
 
     def _ready(self) -> list[str]:

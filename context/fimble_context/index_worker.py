@@ -57,7 +57,10 @@ class Worker:
         self._scan_wanted = True
         self._begin_at = 0.0
         self._last = Scan()
-        self._paused = False
+        self._paused = setup["paused"]
+        self._growth_allowed = setup["growth"]
+        self._process = psutil.Process()
+        self._memory_before = 0
         self._failures = 0
         self._reported = 0.0
 
@@ -125,12 +128,26 @@ class Worker:
             self._last = scan
             if time.monotonic() - self._reported > _PROGRESS_SECONDS:
                 self._report("scanning")
+                self._renew_if_grown()
             return
         self._stop_scan()
         self._failures = 0
         if self._store is not None:
             self._store.checkpoint()
         self._report("idle")
+
+    def _renew_if_grown(self) -> None:
+        """Ask for another process, once what this one has read is stored.
+
+        tree-sitter's binding (0.26.1 and before) never frees what a parse reads through a
+        callback, so a process that has parsed much is exchanged for a new one.
+        """
+        memory = self._process.memory_info().rss
+        self._memory_before = self._memory_before or memory
+        if memory - self._memory_before > self._growth_allowed and self._builder is not None:
+            self._builder.flush()
+            self._say({"renew": True})
+            os._exit(0)
 
     def _stop_scan(self) -> None:
         self._scan = None

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fimble_context import index as index_module
 from fimble_context.facts import Facts
 from fimble_context.index import WorkspaceIndex
 from fimble_context.names import Import
@@ -255,6 +256,24 @@ def test_a_process_that_dies_is_started_again(root: Path) -> None:
         assert become(index, lambda: index.process_id not in (process, None))
         index.update(root / "draft.py", "class Draft: ...\n")
         assert become(index, lambda: names(index, "Draft") == ["draft.py"])
+
+
+def test_a_process_that_has_grown_is_exchanged_for_another(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The binding never frees what it reads; see index_worker.
+    tree(root, {f"many/{number}.py": "def f(): ...\n" * 300 for number in range(60)})
+    monkeypatch.setattr(index_module, "GROWTH_BYTES", 2_000_000)
+    with running(root, wait=False) as index:
+        assert become(index, lambda: index.process_id is not None)
+        first = index.process_id
+        assert become(index, lambda: index.process_id not in (first, None))
+        index.update(root / "draft.py", "class Draft: ...\n")
+        monkeypatch.undo()
+        assert become(index, lambda: names(index, "Draft") == ["draft.py"])
+        assert become(index, lambda: index.status.phase == "idle")
+        assert names(index, "Cart") == ["cart.py"]
+        assert index.status.files == 69
 
 
 def test_two_windows_share_the_work(root: Path) -> None:
