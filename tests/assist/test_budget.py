@@ -29,10 +29,15 @@ def test_a_slow_machine_gets_the_floor_and_a_quick_one_the_ceiling() -> None:
 
 
 def test_in_between_it_follows_speed_and_latency() -> None:
-    once = budget_for(model(400, 40), SETTINGS)
-    twice = budget_for(model(400, 40), CompletionSettings(latency_ms=600, max_prompt_tokens=4096))
+    once, twice = (
+        budget_for(
+            model(400, 80),
+            CompletionSettings(latency_ms=latency, max_tokens=256, max_prompt_tokens=4096),
+        )
+        for latency in (300, 600)
+    )
     assert PROMPT_FLOOR < once.prompt < twice.prompt < 4096
-    assert ANSWER_FLOOR < once.answer < twice.answer <= 64
+    assert ANSWER_FLOOR < once.answer < twice.answer <= 256
 
 
 def test_without_continuation_every_request_pays_for_its_prompt() -> None:

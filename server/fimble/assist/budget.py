@@ -16,7 +16,8 @@ from fimble.engine.base import ModelInfo
 __all__ = ["Budget", "budget_for"]
 
 PROMPT_FLOOR = 512
-ANSWER_FLOOR = 24
+#: Only the first line of an answer is waited for; a body cut short is of no use to anyone.
+ANSWER_FLOOR = 64
 #: Where a prompt's beginning is kept, a whole one is computed seldom and mostly in advance:
 #: it may take so many times the latency that a keystroke may.
 _COLD = 10
