@@ -162,6 +162,17 @@ def test_every_third_party_import_is_declared() -> None:
     assert not undeclared
 
 
+def test_every_declared_dependency_is_used() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {canonical(re.split(r"[\s;<>=\[!~]", line)[0]) for line in project["dependencies"]}
+    imported = {name.split(".")[0] for _, file in modules() for name in imports_of(file)}
+    by_module = metadata.packages_distributions()
+    used = {canonical(d) for module in imported for d in by_module.get(module, [module])}
+    # pip is run as a command; grammars are imported by the names in languages.py.
+    grammars = {name for name in declared if name.startswith("tree-sitter-")}
+    assert declared <= used | grammars | {"pip", "tomli"}
+
+
 def test_base_install_names_no_runtime_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert not [line for line in project["dependencies"] if "onnxruntime" in line]
