@@ -24,7 +24,8 @@ from fimble_context.window import (
 __all__ = ["Around", "Begin"]
 
 _SKELETON_SHARE = 5  # the skeleton gets at most one part of the budget in so many
-_WASTED_AT_MOST = 50  # one part of the budget in so many may stay unused
+_SPARE = 40
+_WASTED_AT_MOST = 33  # one part of the budget in so many may stay unused
 _SHORTEST = 100  # tokens of budget below which a skeleton would only take room from the text
 _CHARS_A_TOKEN = 6  # of a file that might fit whole
 _LEAST_SUFFIX = 6  # one part of the limit in so many; with less, the prefix is cut anew
@@ -124,12 +125,25 @@ class Around:
             before.give_back(cut_to_syntax(self._document, self.start, self._offset))
         self._sections = self._skeleton(counted, reserve)
         extend(after, after.tokens + limit - self.tokens, count_tokens)
-        left = limit - self.tokens
-        if left > limit // _WASTED_AT_MOST:
-            # All of the suffix is there and room is left.
-            extend(before, before.tokens + left, count_tokens)
+        self._regrow(limit, counted, count_tokens)
+
+    def _regrow(
+        self, limit: int, counted: list[tuple[Piece, int]], count_tokens: TokenCounter
+    ) -> None:
+        """Where all of the suffix is there and room is left, let the prefix have it.
+
+        A little stays free, so that some typing goes by before the prefix is cut anew.
+        """
+        before = self._before
+        least = limit - limit // _WASTED_AT_MOST
+        for spare in (limit // _SPARE, 0, 0):
+            if self.tokens >= least or before.complete:
+                return
+            skeleton = limit - before.tokens - self._after.tokens
+            extend(before, before.tokens + limit - spare - self.tokens, count_tokens)
             # Other pieces are above now; they get what those before got.
-            self._sections = self._skeleton(counted, limit - before.tokens - after.tokens)
+            skeleton = min(skeleton, limit - before.tokens - self._after.tokens)
+            self._sections = self._skeleton(counted, skeleton)
 
     def _fill_from(self, begin: Begin, limit: int, count_tokens: TokenCounter) -> bool:
         """Begin the prefix where an earlier one did, as long as there is room for it."""

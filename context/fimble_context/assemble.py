@@ -37,8 +37,10 @@ __all__ = [
     "assemble_with",
 ]
 
-#: The part of the budget, in hundredths, that other places get where the file needs it all.
-OTHERS_SHARE = 40
+# The part of the budget, in hundredths, that other places get where the file needs it all: one
+# for so many tokens, within bounds. In a small prompt the text around the cursor says more.
+_TOKENS_A_HUNDREDTH = 100
+_LEAST_SHARE, _LARGEST_SHARE = 8, 25
 _SUFFIX_YIELDS = 20  # one part of the budget in so many, before other places yield too
 _WASTED_AT_MOST = 50  # one part of the budget in so many may stay unused
 
@@ -50,7 +52,8 @@ class Others:
     ``candidates`` come with the most wanted first. ``earlier`` is the selection of an earlier
     prompt, shown again as it was while it fits; ``begin`` is where its prefix began; ``order``
     are the paths of earlier sections, which keep their order where all is chosen anew.
-    ``repository`` names the workspace; ``file`` is the document's place in it.
+    ``repository`` names the workspace; ``here`` is the document's place in it. ``share`` is
+    the part of the budget, in hundredths, that other places get at least; None: by the budget.
     """
 
     candidates: Sequence[Candidate] = ()
@@ -59,7 +62,7 @@ class Others:
     earlier: Selection | None = None
     begin: Begin | None = None
     order: tuple[str, ...] = ()
-    share: int = OTHERS_SHARE
+    share: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,10 @@ def _heading_cost(document: Document, others: Others, costs: dict[str, int]) -> 
     return sum(costs[text] + HEADING_TOKENS for text in texts)
 
 
-def _room(around: Around, budget: int, heading: int, share: int) -> int:
+def _room(around: Around, budget: int, heading: int, share: int | None) -> int:
     """The tokens that other places may have."""
+    if share is None:
+        share = min(max(_LEAST_SHARE, budget // _TOKENS_A_HUNDREDTH), _LARGEST_SHARE)
     guaranteed = budget * share // 100
     whole = around.whole
     free = budget - whole if whole is not None else 0
@@ -170,11 +175,11 @@ def _room(around: Around, budget: int, heading: int, share: int) -> int:
 def _earlier(
     earlier: Selection | None, costs: dict[str, int], room: int, budget: int
 ) -> Selection | None:
-    """The earlier selection as it was, if it fits and does not leave much of the room free."""
+    """The earlier selection as it was, if it fits and there is not much more room now."""
     if earlier is None:
         return None
     tokens = sum(section.tokens for section in to_sections(earlier, costs))
-    full = tokens >= room - budget // _WASTED_AT_MOST or not earlier.crowded
+    full = room <= earlier.room + budget // _WASTED_AT_MOST or not earlier.crowded
     # The suffix gives way to what is typed, but not for ever.
     if tokens <= room + budget // _SUFFIX_YIELDS and full:
         return replace(earlier, tokens=tokens)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fimble_context.around import Begin
-from fimble_context.assemble import OTHERS_SHARE, Others, assemble_with
+from fimble_context.assemble import Others, assemble_with
 from fimble_context.candidates import Candidate, Place
 from fimble_context.definitions import Asked
 from fimble_context.document import Document, Edit
@@ -71,7 +71,7 @@ class Workspace:
     """Folders that are open together. Without any, documents still have their own text."""
 
     def __init__(
-        self, index: WorkspaceIndex, *, limits: Limits | None = None, share: int = OTHERS_SHARE
+        self, index: WorkspaceIndex, *, limits: Limits | None = None, share: int | None = None
     ) -> None:
         """``share``: see ``assemble.Others``. The index is closed with the workspace."""
         self.index = index

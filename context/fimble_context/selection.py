@@ -36,6 +36,7 @@ class Selection:
     tokens: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
     crowded: bool = False  # whether something was left out for want of room
+    room: int = 0  # the tokens that there were
 
     @property
     def texts(self) -> list[str]:
@@ -91,7 +92,7 @@ def choose(
     chooser.lengthen()
     chosen = chooser.chosen
     while True:
-        selection = Selection(_in_order(chosen, order), 0, chooser.left_out, chooser.crowded)
+        selection = Selection(_in_order(chosen, order), 0, chooser.left_out, chooser.crowded, room)
         selection.tokens = sum(section.tokens for section in to_sections(selection, costs))
         if selection.tokens <= room:
             return selection

@@ -19,7 +19,7 @@ from fimble.bench.ring import ring_context
 from fimble.bench.score import edit_similarity, is_exact, normalised
 from fimble.engine.base import Engine
 from fimble.engine.protocol import CompletionRequest
-from fimble_context.assemble import OTHERS_SHARE, Context, assemble
+from fimble_context.assemble import Context, assemble
 from fimble_context.document import Document
 from fimble_context.index import WorkspaceIndex
 from fimble_context.open_workspace import Workspace
@@ -77,7 +77,7 @@ async def run_cases(
     *,
     budget: int,
     modes: Sequence[Mode],
-    share: int = OTHERS_SHARE,
+    share: int | None = None,
     each: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
     """Every case in every mode; ``each`` is called as they come in.
@@ -117,7 +117,7 @@ def make_context(
     index: WorkspaceIndex,
     budget: int,
     count_tokens: TokenCounter,
-    share: int = OTHERS_SHARE,
+    share: int | None = None,
 ) -> Context:
     """The context of a case in a mode, within ``budget`` tokens."""
     workspace = Workspace(index, share=share)

@@ -15,7 +15,6 @@ from fimble.bench.packages import PACKAGES, copy_packages
 from fimble.cli.output import echo_json, json_option, say
 from fimble.engine.client import LocalEngine
 from fimble.errors import UsageError
-from fimble_context.assemble import OTHERS_SHARE
 from fimble_context.index import WorkspaceIndex
 
 __all__ = ["command"]
@@ -62,14 +61,13 @@ _NAMES = {"a": "prefix and suffix", "b": "ring of chunks", "c": "fimble"}
 @click.option(
     "--share",
     type=click.IntRange(0, 90),
-    default=OTHERS_SHARE,
-    show_default=True,
-    help="Percent of the budget that other files get at least, in mode c.",
+    default=None,
+    help="Percent of the budget that other files get at least, in mode c (default: by budget).",
 )
 @click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
 @json_option
 def command(
-    cases: int, budget: int, modes: str, kind: str, seed: int, packages: str, share: int,
+    cases: int, budget: int, modes: str, kind: str, seed: int, packages: str, share: int | None,
     model: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Fill masked lines and blocks of real code with the model, and compare prompts.
@@ -111,7 +109,7 @@ async def _run(
     cases: list[Case],
     budget: int,
     modes: tuple[Mode, ...],
-    share: int,
+    share: int | None,
 ) -> list[Outcome]:
     engine = LocalEngine(model=model)
     done = 0
