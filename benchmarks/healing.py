@@ -109,7 +109,7 @@ def _places(text: str, position: str) -> list[Case]:
                     before = text[max(0, start - _BEFORE) : start]
                     after = text[start + len(body) :][:_AFTER]
                     # Whole lines, as fimble cuts them.
-                    prefix = before[before.index("\n") + 1 :] if len(before) == _BEFORE else before
+                    prefix = before[before.find("\n") + 1 :] if len(before) == _BEFORE else before
                     suffix = after[: after.rindex("\n") + 1] if "\n" in after else after
                     places.append(Case(position, prefix, typed, rest, suffix))
         start += len(line)
