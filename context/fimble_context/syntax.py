@@ -34,6 +34,10 @@ PARSE_SECONDS = 2.0
 REPARSE_SECONDS = 0.03
 
 _CHUNK = 1 << 16
+# A first parse of so much is over in some 30 ms; a longer one may have to be stopped.
+_SURELY_QUICK_BYTES = 256 << 10
+# A parse that took longer is followed by one that can be stopped.
+_QUICK_SECONDS = 0.01
 _INDICATOR = re.compile(r"[-?:][ \t]")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 
@@ -65,6 +69,7 @@ class SyntaxTree:
         self._exact = False
         self._pending: list[ByteEdit] = []
         self._gave_up_at = 0  # length of the text that took too long
+        self._was_quick: bool | None = None  # None before the first parse
 
     @property
     def wants_edits(self) -> bool:
@@ -112,7 +117,7 @@ class SyntaxTree:
                     edit.new_end_point,
                 )
         self._pending.clear()
-        parsed = _parse(self._parser, source, old, REPARSE_SECONDS if old else PARSE_SECONDS)
+        parsed = self._parse(self._parser, old, REPARSE_SECONDS if old else PARSE_SECONDS)
         self._exact = parsed is not None
         self._tree = parsed if parsed is not None else old
         self._gave_up_at = 0 if self._tree is not None else len(text)
@@ -127,7 +132,7 @@ class SyntaxTree:
         """Parse without haste, if the last look at the tree had to do with an older one."""
         if self.tree(text) is None or self._exact or self._parser is None:
             return
-        parsed = _parse(self._parser, self._source, self._tree, PARSE_SECONDS)
+        parsed = self._parse(self._parser, self._tree, PARSE_SECONDS)
         if parsed is not None:
             self._tree, self._exact = parsed, True
 
@@ -138,8 +143,29 @@ class SyntaxTree:
         other._source = self._source
         other._current, other._exact = self._current, self._exact
         other._pending = list(self._pending)
-        other._gave_up_at = self._gave_up_at
+        other._gave_up_at, other._was_quick = self._gave_up_at, self._was_quick
         return other
+
+    def _parse(self, parser: Parser, old: Tree | None, seconds: float) -> Tree | None:
+        """The tree of the source, or None if it takes more than ``seconds``.
+
+        Only a parse that reads by call-back can be stopped, but the binding (up to 0.26.1)
+        never frees what it has read that way: at each keystroke, nearly the whole text. So
+        that is for parses that may take long, and the others read the bytes themselves.
+        """
+        source = self._source
+        quick = self._was_quick
+        if quick is None:
+            quick = len(source) <= _SURELY_QUICK_BYTES
+        begun = time.thread_time()  # not the clock: a busy machine makes no parse long
+        if not quick:
+            parsed = _parse_until(parser, source, old, time.monotonic() + seconds)
+        elif old is None:
+            parsed = parser.parse(source)
+        else:
+            parsed = parser.parse(source, old)
+        self._was_quick = time.thread_time() - begun < _QUICK_SECONDS
+        return parsed
 
     def _forget(self) -> None:
         self._tree = None
@@ -169,8 +195,8 @@ def _source_bytes(text: str) -> bytes:
     return _LONE_CR.sub(b"\n", source) if b"\r" in source else source
 
 
-def _parse(parser: Parser, source: bytes, old: Tree | None, seconds: float) -> Tree | None:
-    deadline = time.monotonic() + seconds
+def _parse_until(parser: Parser, source: bytes, old: Tree | None, deadline: float) -> Tree | None:
+    """A parse that is given up at ``deadline``, in seconds of the monotonic clock."""
 
     def read(offset: int, _point: Point) -> bytes:
         return source[offset : offset + _CHUNK]
@@ -185,7 +211,7 @@ def _parse(parser: Parser, source: bytes, old: Tree | None, seconds: float) -> T
     except ValueError:
         # Without a reset the parser would go on with this text when it is given another.
         parser.reset()
-        log.debug("Gave up parsing a text of %d bytes after %.2f s", len(source), seconds)
+        log.debug("Gave up parsing a text of %d bytes", len(source))
         return None
 
 
