@@ -42,6 +42,7 @@ __all__ = [
 _TOKENS_A_HUNDREDTH = 100
 _LEAST_SHARE, _LARGEST_SHARE = 8, 25
 _SUFFIX_YIELDS = 20  # one part of the budget in so many, before other places yield too
+_SPARE = 40  # one part of the budget in so many is left where all of the file is there
 _WASTED_AT_MOST = 50  # one part of the budget in so many may stay unused
 
 
@@ -126,7 +127,9 @@ def assemble_with(
             worth = to_count(others.candidates, budget)
             more = [text for text in texts_of(worth) if text not in costs]
             costs |= zip(more, count_tokens(more) if more else (), strict=True)
-        selection = choose(worth, costs, room, order=others.order)
+        selection = choose(
+            worth, costs, room, order=others.order, beyond=others.candidates[len(worth) :]
+        )
     used = selection.tokens + heading if selection.chosen else 0
     around.fill(budget - used, count_tokens, others.begin)
     selection = _without_overlaps(selection, others, around, costs)
@@ -168,7 +171,8 @@ def _room(around: Around, budget: int, heading: int, share: int | None) -> int:
         share = min(max(_LEAST_SHARE, budget // _TOKENS_A_HUNDREDTH), _LARGEST_SHARE)
     guaranteed = budget * share // 100
     whole = around.whole
-    free = budget - whole if whole is not None else 0
+    # Some typing goes by before they have to yield.
+    free = budget - whole - budget // _SPARE if whole is not None else 0
     return max(0, max(guaranteed, free) - heading)
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Candidate", "Kind", "Place"]
 
-Kind: TypeAlias = Literal["definition", "sibling", "similar", "recent"]
+Kind: TypeAlias = Literal["definition", "sibling", "caller", "similar", "recent"]
 
 
 @dataclass(frozen=True, slots=True)

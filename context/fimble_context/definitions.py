@@ -23,7 +23,8 @@ from fimble_context.definition_forms import (
     parts_of,
     whole_name,
 )
-from fimble_context.facts import Fact
+from fimble_context.document import Document
+from fimble_context.facts import Fact, extract
 from fimble_context.languages import detect
 from fimble_context.lookup import Lookup
 from fimble_context.names import Import
@@ -33,7 +34,7 @@ from fimble_context.symbols import CONTAINERS
 if TYPE_CHECKING:
     from fimble_context.index import Definition
 
-__all__ = ["Asked", "definition_candidates"]
+__all__ = ["Asked", "definition_candidates", "file_facts", "own_definitions", "own_facts"]
 
 _MOST_IMPORTED_FILES = 30
 _MOST_FILES_OF_A_MODULE = 3
@@ -96,6 +97,40 @@ def definition_candidates(
         candidate = _module(module, name, near, without, shown)
         (used if weight > _UNUSED else imported).append(candidate)
     return used, imported
+
+
+def file_facts(lookup: Lookup, path: Path) -> FileFacts | None:
+    """What the index knows of a file, in order; None for plain text and unknown files."""
+    facts = lookup.facts(path)
+    language = detect(facts.language, str(path)) if facts is not None else None
+    if facts is None or language is None:
+        return None
+    return lookup.remembered(("file", path), lambda: FileFacts.of(path, facts, language))
+
+
+def own_facts(path: Path, document: Document) -> FileFacts | None:
+    """The same of a document as it stands; parses all of it."""
+    facts = extract(str(path), document.text, document.language)
+    language = detect(document.language, str(path), document.text)
+    return FileFacts.of(path, facts, language) if language is not None else None
+
+
+def own_definitions(
+    file: FileFacts, near: Near, but: Place, shown: Callable[[Path], str]
+) -> list[Candidate]:
+    """Definitions of the names used, in the file itself, outside of ``but``."""
+    found = []
+    for name in near.names:
+        for fact in file.facts.definitions:
+            place = Place(file.path, fact.start, fact.end)
+            if fact.name != name.name or not file.is_reachable(fact):
+                continue
+            around = place.start <= but.start and but.end <= place.end
+            if not around and not place.overlaps(but):
+                item = _Found(file, fact, name.weight, "used here")
+                if (candidate := _candidate(item, near, shown)) is not None:
+                    found.append(candidate)
+    return found
 
 
 class _Finder:
@@ -248,11 +283,7 @@ class _Finder:
         found.names.add(name.name)
 
     def _file(self, path: Path) -> FileFacts | None:
-        facts = self._lookup.facts(path)
-        language = detect(facts.language, str(path)) if facts is not None else None
-        if facts is None or language is None:
-            return None
-        return self._lookup.remembered(("file", path), lambda: FileFacts.of(path, facts, language))
+        return file_facts(self._lookup, path)
 
     def _imported_files(self) -> set[Path]:
         """The files that the imports lead to."""

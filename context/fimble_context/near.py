@@ -12,7 +12,7 @@ from fimble_context.document import Document
 from fimble_context.names import references
 from fimble_context.scopes import Scope, enclosing_scopes
 
-__all__ = ["NameInUse", "Near", "look_around", "words_of"]
+__all__ = ["NameInUse", "Near", "look_around", "look_inside", "words_of"]
 
 _BEFORE = 2_500  # code points: about 60 lines
 _AFTER = 800
@@ -72,6 +72,17 @@ def look_around(document: Document, offset: int) -> Near:
     headers = tuple(scope.header for scope in scopes)
     bases = frozenset(word for header in headers for word in words_of(header))
     return Near(tuple(names[:_MOST_NAMES]), words, bases, headers)
+
+
+def look_inside(document: Document, start: int, end: int) -> Near:
+    """What a piece of code uses: all names in it alike."""
+    found: dict[str, NameInUse] = {}
+    for reference in references(document, start, end):
+        found.setdefault(reference.name, NameInUse(reference.name, 1.0, reference.kind))
+    headers = tuple(scope.header for scope in enclosing_scopes(document, start))
+    words = frozenset(words_of(document.text[start:end]))
+    bases = frozenset(word for header in headers for word in words_of(header))
+    return Near(tuple(found.values()), words, bases, headers)
 
 
 def _window(document: Document, offset: int, scopes: tuple[Scope, ...]) -> tuple[int, int]:

@@ -13,29 +13,39 @@ index works in a process of its own, and nothing here waits for it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fimble_context.around import Begin
 from fimble_context.assemble import Others, assemble_with
 from fimble_context.candidates import Candidate, Place
-from fimble_context.definitions import Asked
+from fimble_context.definition_forms import FileFacts
+from fimble_context.definitions import (
+    Asked,
+    definition_candidates,
+    file_facts,
+    own_definitions,
+    own_facts,
+)
 from fimble_context.document import Document, Edit
 from fimble_context.file_texts import FileTexts
 from fimble_context.files import Limits
+from fimble_context.ignore import IGNORE_FILES
 from fimble_context.index import IndexStatus, WorkspaceIndex
 from fimble_context.languages import detect
 from fimble_context.lookup import Lookup
 from fimble_context.names import imports
-from fimble_context.near import Near, look_around
+from fimble_context.near import Near, look_around, look_inside
 from fimble_context.ranking import ranked_candidates
 from fimble_context.recent import RecentWork
 from fimble_context.sections import Context
 from fimble_context.selection import Selection
 from fimble_context.similar import SimilarCode
+from fimble_context.spans import Span
 from fimble_context.store_layout import path_key
 from fimble_context.symbols import outline
+from fimble_context.usage import callers_in
 from fimble_context.window import TokenCounter
 
 __all__ = ["Workspace"]
@@ -154,6 +164,8 @@ class Workspace:
 
     def _touch(self, path: Path) -> None:
         self._lookup.forget_file(path)
+        if path.name in IGNORE_FILES:
+            self._lookup.forget()
         key = path_key(path)
         for document, kept in self._kept.items():
             if document != key and any(path_key(file) == key for file in kept.selection.files()):
@@ -221,6 +233,39 @@ class Workspace:
             self._kept.popitem(last=False)
         return made.context
 
+    def used_and_using(
+        self, document: Document, path: Path, span: Span, name: str
+    ) -> list[Candidate]:
+        """Definitions of what a piece of code uses, then who uses ``name``, which it defines.
+
+        Also those in the document itself, outside of ``span``.
+        """
+        if not self.index.allowed(path):
+            return []
+        self._lookup.refresh()
+        near = look_inside(document, span.start, span.end)
+        used, _ = definition_candidates(
+            self._asked(document, path), near, self._lookup, self.shown_path
+        )
+        here = Place(path, span.start, span.end)
+        own = own_facts(path, document)
+        if own is not None:
+            used = [*own_definitions(own, near, here, self.shown_path), *used]
+        callers: list[Candidate] = []
+        for file in self._files_using(path, own) if name else ():
+            text = document.text if file is own else self._text_of(file.path)
+            if text is not None:
+                callers += callers_in(file, text, name, here, self.shown_path)
+        return [*used, *callers]
+
+    def _files_using(self, path: Path, own: FileFacts | None) -> Iterator[FileFacts]:
+        if own is not None:
+            yield own
+        for importer in self._lookup.importers(path):
+            file = file_facts(self._lookup, importer)
+            if file is not None:
+                yield file
+
     def shown_path(self, path: Path) -> str:
         """The path that sections name: relative to its workspace folder, forward slashes."""
         folder = self.index.policy.folder_of(path)
@@ -239,7 +284,11 @@ class Workspace:
 
     def _is_current(self, kept: _Kept) -> bool:
         """Whether nothing that it shows has changed, and the index has not grown up since."""
-        return not kept.stale and kept.growing_at in (None, self.index.generation)
+        return (
+            not kept.stale
+            and kept.growing_at in (None, self.index.generation)
+            and all(self.index.allowed(file) for file in kept.selection.files())
+        )
 
     def _is_same_line(self, kept: _Kept, document: Document, line_start: int, budget: int) -> bool:
         """Whether all that changed since is in the cursor's line or below it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 __all__ = ["OTHER_KINDS", "Context", "LeftOut", "Section"]
 
-OTHER_KINDS = ("definition", "sibling", "similar", "recent")
+OTHER_KINDS = ("definition", "sibling", "caller", "similar", "recent")
 """Kinds of sections about other places than the cursor's, in the order of a prompt."""
 
 

@@ -80,16 +80,21 @@ def choose(
     *,
     taken: Sequence[Place] = (),
     order: Sequence[str] = (),
+    beyond: Sequence[Candidate] = (),
 ) -> Selection:
     """As many candidates, the first ones first, as ``room`` tokens hold.
 
     ``taken`` is text that the prompt has anyway; ``order`` are paths as an earlier prompt had
-    them, which keep their order. Short forms first: bodies get what is left.
+    them, which keep their order; ``beyond`` are candidates that nobody counted. Short forms
+    come first, longer ones get what is left.
     """
     chooser = _Chooser(costs, room, list(taken))
     for candidate in candidates:
         chooser.take(candidate)
     chooser.lengthen()
+    for candidate in beyond:
+        chooser.crowded = True
+        chooser.left_out.append(_left_out(candidate, "is over the budget"))
     chosen = chooser.chosen
     while True:
         selection = Selection(_in_order(chosen, order), 0, chooser.left_out, chooser.crowded, room)

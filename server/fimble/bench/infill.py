@@ -78,16 +78,24 @@ async def run_cases(
     budget: int,
     modes: Sequence[Mode],
     share: int | None = None,
+    known: Sequence[Outcome] = (),
     each: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
     """Every case in every mode; ``each`` is called as they come in.
 
-    ``budget`` counts all tokens of a prompt. Raises what the engine raises.
+    ``budget`` counts all tokens of a prompt; ``known`` outcomes are not asked for again. Raises
+    what the engine raises.
     """
     counts = TokenCounts()
     outcomes = []
-    for number, case in enumerate(cases):
+    before = {(item.kind, item.case, item.mode): item for item in known}
+    numbers: dict[str, int] = {}
+    for case in cases:
+        number = numbers[case.kind] = numbers.get(case.kind, -1) + 1
         for mode in modes:
+            if (case.kind, number, mode) in before:
+                outcomes.append(before[case.kind, number, mode])
+                continue
 
             def make(count: TokenCounter, case: Case = case, mode: Mode = mode) -> Context:
                 return make_context(mode, case, index, budget - LAYOUT_TOKENS, count, share)

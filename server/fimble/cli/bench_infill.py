@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -64,11 +66,16 @@ _NAMES = {"a": "prefix and suffix", "b": "ring of chunks", "c": "fimble"}
     default=None,
     help="Percent of the budget that other files get at least, in mode c (default: by budget).",
 )
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file that keeps outcomes as they come: a run that was broken off goes on from it.",
+)
 @click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
 @json_option
 def command(
     cases: int, budget: int, modes: str, kind: str, seed: int, packages: str, share: int | None,
-    model: str, as_json: bool,
+    resume: Path | None, model: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Fill masked lines and blocks of real code with the model, and compare prompts.
 
@@ -93,7 +100,7 @@ def command(
             if kind in ("in-file", "both"):
                 drawn += draw_cases(folders, index, "in-file", cases, seed)
             say(f"{len(drawn)} cases, {len(wanted)} modes, {budget} tokens a prompt")
-            outcomes = asyncio.run(_run(model, index, drawn, budget, wanted, share))
+            outcomes = asyncio.run(_run(model, index, drawn, budget, wanted, share, resume))
         finally:
             index.close()
     if as_json:
@@ -110,22 +117,34 @@ async def _run(
     budget: int,
     modes: tuple[Mode, ...],
     share: int | None,
+    resume: Path | None,
 ) -> list[Outcome]:
     engine = LocalEngine(model=model)
+    known = _known(resume)
     done = 0
 
     def note(outcome: Outcome) -> None:
         nonlocal done
         done += 1
+        if resume is not None:
+            with resume.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(json.dumps(asdict(outcome)) + "\n")
         if done % (10 * len(modes)) == 0:
             say(f"{done} of {len(cases) * len(modes)} prompts")
 
     try:
         return await run_cases(
-            engine, index, cases, budget=budget, modes=modes, share=share, each=note
+            engine, index, cases, budget=budget, modes=modes, share=share, known=known, each=note
         )
     finally:
         await engine.aclose()
+
+
+def _known(resume: Path | None) -> list[Outcome]:
+    if resume is None or not resume.exists():
+        return []
+    with resume.open(encoding="utf-8", newline="") as file:
+        return [Outcome(**json.loads(line)) for line in file if line.strip()]
 
 
 def _modes(text: str) -> tuple[Mode, ...]:
