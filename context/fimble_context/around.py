@@ -46,8 +46,12 @@ class Begin:
 class Around:
     """The text around one cursor. Count first, then fill."""
 
-    def __init__(self, document: Document, offset: int, budget: int, *, skeleton: bool) -> None:
+    def __init__(
+        self, document: Document, offset: int, budget: int, *, skeleton: bool, path: str = ""
+    ) -> None:
+        """``path`` is what sections name; the document's own where it is empty."""
         self._document = document
+        self.path = path or document.path
         self._offset = offset
         self._budget = budget
         self._before = before_cursor(document, offset)
@@ -178,7 +182,7 @@ class Around:
 
     def sections(self) -> list[Section]:
         """Skeleton, prefix and suffix."""
-        path, before, after = self._document.path, self._before, self._after
+        path, before, after = self.path, self._before, self._after
         return [
             *self._sections,
             Section(path, "prefix", "text before the cursor", before.tokens, before.text),
@@ -188,7 +192,7 @@ class Around:
     def left_out(self) -> list[LeftOut]:
         """What of the file is not there."""
         return [
-            LeftOut(self._document.path, f"text {where} is over the budget")
+            LeftOut(self.path, f"text {where} is over the budget")
             for side, where in ((self._before, "further up"), (self._after, "further down"))
             if not side.complete
         ]
@@ -211,4 +215,4 @@ class Around:
         text = "".join(piece.text for piece, _ in chosen)
         tokens = sum(tokens for _, tokens in chosen)
         reason = "imports, headers and signatures above"
-        return [Section(self._document.path, "skeleton", reason, tokens, text)]
+        return [Section(self.path, "skeleton", reason, tokens, text)]

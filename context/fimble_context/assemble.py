@@ -39,7 +39,7 @@ __all__ = [
 
 # The part of the budget, in hundredths, that other places get where the file needs it all: one
 # for so many tokens, within bounds. In a small prompt the text around the cursor says more.
-_TOKENS_A_HUNDREDTH = 100
+_TOKENS_A_HUNDREDTH = 85
 _LEAST_SHARE, _LARGEST_SHARE = 8, 25
 _SUFFIX_YIELDS = 20  # one part of the budget in so many, before other places yield too
 _SPARE = 40  # one part of the budget in so many is left where all of the file is there
@@ -53,13 +53,15 @@ class Others:
     ``candidates`` come with the most wanted first. ``earlier`` is the selection of an earlier
     prompt, shown again as it was while it fits; ``begin`` is where its prefix began; ``order``
     are the paths of earlier sections, which keep their order where all is chosen anew.
-    ``repository`` names the workspace; ``here`` is the document's place in it. ``share`` is
+    ``repository`` names the workspace; ``here`` is the document's place in it and ``path`` what
+    sections name it (empty: the document's own path). ``share`` is
     the part of the budget, in hundredths, that other places get at least; None: by the budget.
     """
 
     candidates: Sequence[Candidate] = ()
     repository: str = ""
     here: Place | None = None
+    path: str = ""
     earlier: Selection | None = None
     begin: Begin | None = None
     order: tuple[str, ...] = ()
@@ -113,13 +115,13 @@ def assemble_with(
     """The same with text of other places: what the file leaves, and ``share`` in any case."""
     offset = _cursor(document, offset)
     budget = max(budget, 0)
-    around = Around(document, offset, budget, skeleton=skeleton)
+    around = Around(document, offset, budget, skeleton=skeleton, path=others.path)
     # In the usual case an earlier selection is shown again, and nothing else need be counted.
     worth = [] if others.earlier is not None else to_count(others.candidates, budget)
     known = others.earlier.texts if others.earlier is not None else texts_of(worth)
-    texts = list(dict.fromkeys([*_headings(document, others), *known]))
+    texts = list(dict.fromkeys([*_headings(around, others), *known]))
     costs = dict(zip(texts, around.count(count_tokens, texts, others.begin), strict=True))
-    heading = _heading_cost(document, others, costs)
+    heading = _heading_cost(around, others, costs)
     room = _room(around, budget, heading, others.share)
     selection = _earlier(others.earlier, costs, room, budget)
     if selection is None:
@@ -154,14 +156,14 @@ def _cursor(document: Document, offset: int) -> int:
     return min(offset, document.line_end(document.line_of(offset)))
 
 
-def _headings(document: Document, others: Others) -> list[str]:
+def _headings(around: Around, others: Others) -> list[str]:
     if not others.candidates and others.earlier is None:
         return []
-    return [text for text in (document.path, others.repository) if text]
+    return [text for text in (around.path, others.repository) if text]
 
 
-def _heading_cost(document: Document, others: Others, costs: dict[str, int]) -> int:
-    texts = _headings(document, others)
+def _heading_cost(around: Around, others: Others, costs: dict[str, int]) -> int:
+    texts = _headings(around, others)
     return sum(costs[text] + HEADING_TOKENS for text in texts)
 
 

@@ -153,7 +153,7 @@ class _Finder:
             elif name.name not in self._asked.defined:
                 self._by_name(name)
         for here, item in self._brought.items():
-            self._by_import(NameInUse(here, _UNUSED, "name"), item)
+            self._by_import(NameInUse(here, _UNUSED), item)
         self._inherited()
         for (file, whole), found in list(self._found.items()):
             outer = self._found.get((file, whole.rpartition(".")[0]))
@@ -177,25 +177,32 @@ class _Finder:
             self._by_name(name)
 
     def _by_name(self, name: NameInUse) -> None:
-        """A name without an import of its own: from an imported file, the package, anywhere."""
-        elsewhere = [
+        """A name without an import of its own: from an imported file, the package, anywhere.
+
+        A member is meant only where the name is used as one. What is in no file that can be
+        seen from here can only be a member of something that is.
+        """
+        visible = [
             item
             for item in self._lookup.definitions(name.name, limit=30)
-            if item.path != self._asked.file and self._same_family(item.path)
+            if item.path != self._asked.file
+            and self._same_family(item.path)
+            and (name.dotted if item.container else True)
         ]
         for files, weight, reason in (
             (self._files, name.weight * 0.9, "used here, from a file that is imported"),
             (self._related, name.weight * 0.9, "used here, from the same package"),
         ):
-            group = [item for item in elsewhere if item.path in files]
+            group = [item for item in visible if item.path in files]
             for item in group[:_MOST_HOMONYMS]:
                 self._add(item, name, weight, reason)
             if group:
                 return
+        elsewhere = [item for item in visible if item.container or name.name in self._brought]
         if len(elsewhere) <= _MOST_HOMONYMS and len(name.name) >= _SHORTEST_NAME:
             for item in elsewhere:
                 weight = name.weight * 0.5 / len(elsewhere)
-                self._add(item, name, weight, "the name is used here")
+                self._add(item, name, weight, "a member of that name is used here")
 
     def found_in(self, path: Path) -> list[_Found]:
         """What has been found in a file."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from fimble_context.document import Document
-from fimble_context.names import references
+from fimble_context.names import Reference, references
 from fimble_context.scopes import Scope, enclosing_scopes
 
 __all__ = ["NameInUse", "Near", "look_around", "look_inside", "words_of"]
@@ -18,16 +18,21 @@ _BEFORE = 2_500  # code points: about 60 lines
 _AFTER = 800
 _LONGEST_HEADER = 400
 _MOST_NAMES = 80
+_MEMBER_MARKS = (".", "->", "::")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{2,39}")
 
 
 @dataclass(frozen=True, slots=True)
 class NameInUse:
-    """A name, how much it matters (up to 1), and whether a call or type uses it."""
+    """A name and how much it matters (up to 1).
+
+    ``dotted`` says that it is used as a member of something, ``bare`` that it is used by itself.
+    """
 
     name: str
     weight: float
-    kind: str
+    bare: bool = True
+    dotted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,7 @@ def look_around(document: Document, offset: int) -> Near:
             weight = most / (1.0 + distance / 8.0) if most == 1.0 else most
             if reference.start > offset:
                 weight *= 0.8
-            known = found.get(reference.name)
-            if known is None or weight > known.weight:
-                kind = reference.kind if known is None or known.kind == "name" else known.kind
-                found[reference.name] = NameInUse(reference.name, weight, kind)
+            _note(found, document, reference, weight)
     names = sorted(found.values(), key=lambda name: (-name.weight, name.name))
     words = frozenset(words_of(document.text[start:end]))
     headers = tuple(scope.header for scope in scopes)
@@ -78,11 +80,24 @@ def look_inside(document: Document, start: int, end: int) -> Near:
     """What a piece of code uses: all names in it alike."""
     found: dict[str, NameInUse] = {}
     for reference in references(document, start, end):
-        found.setdefault(reference.name, NameInUse(reference.name, 1.0, reference.kind))
+        _note(found, document, reference, 1.0)
     headers = tuple(scope.header for scope in enclosing_scopes(document, start))
     words = frozenset(words_of(document.text[start:end]))
     bases = frozenset(word for header in headers for word in words_of(header))
     return Near(tuple(found.values()), words, bases, headers)
+
+
+def _note(
+    found: dict[str, NameInUse], document: Document, reference: Reference, weight: float
+) -> None:
+    dotted = document.text.endswith(_MEMBER_MARKS, 0, reference.start)
+    known = found.get(reference.name, NameInUse(reference.name, 0.0, bare=False))
+    found[reference.name] = NameInUse(
+        reference.name,
+        max(weight, known.weight),
+        bare=known.bare or not dotted,
+        dotted=known.dotted or dotted,
+    )
 
 
 def _window(document: Document, offset: int, scopes: tuple[Scope, ...]) -> tuple[int, int]:

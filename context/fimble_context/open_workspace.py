@@ -213,6 +213,7 @@ class Workspace:
             candidates=candidates,
             repository=self._repository(path),
             here=Place(path, 0, 0) if path is not None else None,
+            path=self.shown_path(path) if path is not None else "",
             earlier=kept.selection if kept is not None and holds else None,
             begin=kept.begin if kept is not None and holds else None,
             order=tuple(item.candidate.path for item in kept.selection.chosen) if kept else (),

@@ -168,7 +168,7 @@ def _in_order(chosen: list[Chosen], order: Sequence[str]) -> list[Chosen]:
         path = item.candidate.path
         kind, first = place.get(path, (0, rank))
         place[path] = max(kind, OTHER_KINDS.index(item.candidate.kind)), first
-    known = {path: number for number, path in enumerate(order)}
+    known = {path: number for number, path in enumerate(dict.fromkeys(order))}
 
     def key(item: Chosen) -> tuple[int, int, int, int]:
         kind, rank = place[item.candidate.path]

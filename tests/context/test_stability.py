@@ -99,16 +99,19 @@ def test_a_new_line_in_the_same_function_keeps_the_other_files(tmp_path: Path) -
         assert others(case.assemble(700)) == others(first)
 
 
-def test_a_name_from_a_file_not_shown_yet_is_added_at_the_next_line(tmp_path: Path) -> None:
+def test_a_name_from_a_file_not_shown_yet_comes_after_those_that_are(tmp_path: Path) -> None:
     with opened(FIXTURE, tmp_path) as case:
         first = case.assemble(2000)
+        added = Edit(0, 0, "from other import apart\n")
+        case.document.apply(added)
+        case.offset += len(added.text)
+        case.workspace.changed(case.path, case.document, [added])
+        assert others(case.assemble(2000)) == others(first)
         case.type("apart(1)")
         assert others(case.assemble(2000)) == others(first)
         case.type("\n    ")
-        second = case.assemble(2000)
-        assert "other.py" in [item.path for item in others(second)]
-        # What was there before stays in front of it.
-        assert others(second)[: len(others(first)) - 1] == others(first)[:-1]
+        second = others(case.assemble(2000))
+        assert [item.path for item in second] == ["helpers.py", "other.py"]
 
 
 def test_another_function_may_change_them(tmp_path: Path) -> None:

@@ -22,7 +22,15 @@ from fimble_context.document import Document
 from fimble_context.ignore import Policy
 from fimble_context.open_workspace import Workspace
 
-__all__ = ["CompletionResult", "complete_in_file", "parse_place", "read_document"]
+__all__ = [
+    "CompletionResult",
+    "complete_in_file",
+    "indexed_workspace",
+    "offset_of_place",
+    "parse_place",
+    "read_document",
+    "refuse_secrets",
+]
 
 #: A NUL this early in a file says that it is no text; the same test as git's.
 _SNIFFED_BYTES = 8192
@@ -95,12 +103,12 @@ async def complete_in_file(
     """
     path = path.absolute()
     document = read_document(path)
-    offset = _offset(document, path, line, column)
+    offset = offset_of_place(document, path, line, column)
     root = project_root(path)
     policy = Policy(() if root is None else (root,))
-    _refuse_secrets(path, document, policy)
+    refuse_secrets(path, document, policy)
     settings = replace(settings, min_confidence=0.0)
-    workspace = await asyncio.to_thread(_indexed, root, path, document) if root else None
+    workspace = await asyncio.to_thread(indexed_workspace, root, path, document) if root else None
     try:
         assemble = own_text_only if workspace is None else assemble_in(workspace)
         started = time.perf_counter()
@@ -143,7 +151,7 @@ def read_document(path: Path) -> Document:
     return Document(text, path=str(path))
 
 
-def _indexed(root: Path, path: Path, document: Document) -> Workspace:
+def indexed_workspace(root: Path, path: Path, document: Document) -> Workspace:
     """The project's workspace, indexed as far as ``_PATIENCE_SECONDS`` allow."""
     workspace = open_workspace([root])
     workspace.opened(path, document)
@@ -152,7 +160,8 @@ def _indexed(root: Path, path: Path, document: Document) -> Workspace:
     return workspace
 
 
-def _refuse_secrets(path: Path, document: Document, policy: Policy) -> None:
+def refuse_secrets(path: Path, document: Document, policy: Policy) -> None:
+    """Raises ``DocumentError`` for a file whose text no prompt may hold."""
     refused = file_refusal(document, policy)
     if refused is not None and refused.name in ("secret", "ignored"):
         raise DocumentError(
@@ -168,7 +177,7 @@ def _too_large(path: Path) -> DocumentError:
     )
 
 
-def _offset(document: Document, path: Path, line: int, column: int) -> int:
+def offset_of_place(document: Document, path: Path, line: int, column: int) -> int:
     if not 1 <= line <= document.line_count:
         raise DocumentError(
             f"{path} has no line {line}: its lines are 1 to {document.line_count}.",

@@ -21,6 +21,7 @@ __all__ = ["cli", "main"]
 COMMANDS = {
     "bench": "fimble.cli.bench",
     "complete": "fimble.cli.complete",
+    "context": "fimble.cli.context",
     "demo": "fimble.cli.demo",
     "engine": "fimble.cli.engine",
     "model": "fimble.cli.model",
