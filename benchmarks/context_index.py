@@ -15,28 +15,16 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
-import statistics
-import sys
-import sysconfig
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import psutil
-
-from fimble_context.document import Document, Edit
+from fimble.bench.packages import make_workspace
+from fimble.bench.typist import Memory, Typist, percentiles
 from fimble_context.index import WorkspaceIndex
-from fimble_context.languages import detect
 
-KEYSTROKE_SECONDS = 0.02
 CONTROL_SECONDS = 30.0
-SAMPLE_SECONDS = 0.1
-LARGEST = 400_000
-OPEN_CHARS = 1_300_000
 
 
 @dataclass
@@ -65,109 +53,6 @@ class Figures:
     similar_p50_ms: float = 0.0
     similar_p99_ms: float = 0.0
     close_seconds: float = 0.0
-
-
-def installed() -> Iterator[tuple[Path, Path]]:
-    """(file, path within the workspace) of source files of installed packages."""
-    roots = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
-    roots |= {Path(entry) for entry in sys.path if entry.endswith("-packages")}
-    roots.add(Path(sys.base_prefix) / "include")
-    seen = set()
-    for number, root in enumerate(sorted(roots)):
-        for file in sorted(root.rglob("*")):
-            real = file.resolve()
-            if real in seen or not file.is_file() or file.stat().st_size > LARGEST:
-                continue
-            language = detect(None, file.name)
-            if language is None or language.id in ("json", "markdown", "toml", "yaml"):
-                continue
-            seen.add(real)
-            inside = Path(*(part.replace("-packages", "_packages") for part in
-                            file.relative_to(root).parts))  # fmt: skip
-            yield file, Path(f"part{number}") / inside
-
-
-def make_workspace(folder: Path, files: int) -> None:
-    """Copy ``files`` files, the same ones each time."""
-    candidates = sorted(installed())
-    random.Random(0).shuffle(candidates)
-    for source, inside in candidates[:files]:
-        target = folder / inside
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-
-
-def large_source() -> str:
-    """About 1.3 MB of the standard library's code."""
-    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
-    return "".join(file.read_text(encoding="utf-8") for file in files)[:OPEN_CHARS]
-
-
-class Typist:
-    """Edits an open document at the pace of a fast typist, and keeps how long each edit took."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.document = Document(large_source(), path=str(path), language="python")
-        self.millis: list[float] = []
-        self._offset = len(self.document.text) // 2
-
-    def type_while(self, index: WorkspaceIndex, seconds: float) -> None:
-        """Until the index is idle, or for so long."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            start = time.perf_counter()
-            self.document.apply(Edit(self._offset, self._offset, "x"))
-            index.update(self.path, self.document.text)
-            self.millis.append((time.perf_counter() - start) * 1000)
-            self._offset += 1
-            if index.wait(KEYSTROKE_SECONDS):
-                return
-
-
-class Memory:
-    """The peak of this process and of the index's, above what this one had before."""
-
-    def __init__(self, index: WorkspaceIndex) -> None:
-        self._own = psutil.Process()
-        self._index = index
-        self._before = self._own.memory_info().rss
-        self.own = self.other = 0
-        self._processor: dict[int, float] = {}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-        self._thread.start()
-
-    @property
-    def processor_seconds(self) -> float:
-        """Of all processes that the index has had."""
-        return sum(self._processor.values())
-
-    def stop(self) -> None:
-        """The last sample has been taken after this."""
-        self._done.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while True:
-            done = self._done.wait(SAMPLE_SECONDS)
-            self.own = max(self.own, self._own.memory_info().rss - self._before)
-            number = self._index.process_id
-            if number is not None:
-                try:
-                    other = psutil.Process(number)
-                    self.other = max(self.other, other.memory_info().rss)
-                    self._processor[number] = sum(other.cpu_times()[:2])
-                except psutil.Error:
-                    pass  # it has just been exchanged for another
-            if done:
-                return
-
-
-def percentiles(millis: list[float]) -> tuple[float, float]:
-    """The median and the 99th percentile."""
-    ordered = sorted(millis)
-    return round(statistics.median(ordered), 2), round(ordered[int(len(ordered) * 0.99)], 2)
 
 
 def timed_questions(index: WorkspaceIndex, files: list[Path], figures: Figures) -> None:

@@ -6,13 +6,19 @@ Copies, because installed packages lie in folders that the index passes over on 
 from __future__ import annotations
 
 import importlib.util
+import random
 import shutil
-from collections.abc import Sequence
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fimble.errors import UsageError
+from fimble_context.languages import detect
 
-__all__ = ["PACKAGES", "copy_packages"]
+__all__ = ["PACKAGES", "copy_packages", "make_workspace"]
+
+LARGEST = 400_000
 
 #: Pure Python, well known, and dependencies of fimble's own.
 PACKAGES = (
@@ -44,3 +50,33 @@ def copy_packages(names: Sequence[str], folder: Path) -> list[Path]:
             next_step="Name packages that are, with --packages.",
         )
     return made
+
+
+def installed() -> Iterator[tuple[Path, Path]]:
+    """(file, path within the workspace) of source files of installed packages."""
+    roots = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
+    roots |= {Path(entry) for entry in sys.path if entry.endswith("-packages")}
+    roots.add(Path(sys.base_prefix) / "include")
+    seen = set()
+    for number, root in enumerate(sorted(roots)):
+        for file in sorted(root.rglob("*")):
+            real = file.resolve()
+            if real in seen or not file.is_file() or file.stat().st_size > LARGEST:
+                continue
+            language = detect(None, file.name)
+            if language is None or language.id in ("json", "markdown", "toml", "yaml"):
+                continue
+            seen.add(real)
+            inside = Path(*(part.replace("-packages", "_packages") for part in
+                            file.relative_to(root).parts))  # fmt: skip
+            yield file, Path(f"part{number}") / inside
+
+
+def make_workspace(folder: Path, files: int) -> None:
+    """Copy ``files`` files, the same ones each time."""
+    candidates = sorted(installed())
+    random.Random(0).shuffle(candidates)
+    for source, inside in candidates[:files]:
+        target = folder / inside
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)

@@ -10,6 +10,7 @@ __all__ = ["command"]
 
 #: Measurement → module, imported when it runs.
 BENCHMARKS = {
+    "context": "fimble.cli.bench_context",
     "infill": "fimble.cli.bench_infill",
 }
 
