@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fimble.models.gguf_import import Architecture, TokenizerSource
 from fimble.models.gguf_import.architecture import EMBEDDING, HEAD, expected_tensors
 from tests.support.tiny import tiny_tokenizer
+from tests.support.tiny_gguf import add_metadata
 
 __all__ = ["GgufReference", "make_mixed_gguf", "mixed_architecture"]
 
@@ -66,21 +67,7 @@ def make_mixed_gguf(
     tokenizer = tokenizer or tiny_tokenizer(context_length=arch.context_length)
     writer = gguf.GGUFWriter(path, architecture_name)
     writer.add_name("Mixed Tiny")
-    writer.add_block_count(arch.layers)
-    writer.add_context_length(arch.context_length)
-    writer.add_embedding_length(arch.hidden)
-    writer.add_feed_forward_length(arch.ffn)
-    writer.add_head_count(arch.heads)
-    writer.add_head_count_kv(arch.kv_heads)
-    writer.add_layer_norm_rms_eps(arch.rms_eps)
-    writer.add_rope_freq_base(arch.rope_theta)
-    writer.add_tokenizer_model(tokenizer_model)
-    writer.add_tokenizer_pre(pre_tokenizer)
-    writer.add_token_list(list(tokenizer.tokens))
-    writer.add_token_types(list(tokenizer.types))
-    writer.add_token_merges(list(tokenizer.merges))
-    writer.add_eos_token_id(tokenizer.eos)
-    writer.add_pad_token_id(tokenizer.pad)
+    add_metadata(writer, arch, tokenizer, model=tokenizer_model, pre_tokenizer=pre_tokenizer)
     if tokenizer.bos is not None:
         writer.add_bos_token_id(tokenizer.bos)
     if tokenizer.chat_template:
