@@ -4,6 +4,7 @@ FimbleError
 ├── UsageError                a command or request that cannot be meant (exit code 2)
 ├── DocumentError             a file, position or document we cannot work on
 ├── SettingsError             a setting with a wrong type or value
+├── TemplateFailed            a prompt template that cannot be used
 ├── ModelError
 │   ├── ModelNotFound         no package of that name or at that path
 │   ├── PackageError          a package that is incomplete, damaged or of an unknown kind
@@ -37,6 +38,7 @@ __all__ = [
     "RequestRejected",
     "RuntimeMissing",
     "SettingsError",
+    "TemplateFailed",
     "UsageError",
 ]
 
@@ -71,6 +73,10 @@ class DocumentError(FimbleError):
 
 class SettingsError(FimbleError):
     """A setting with a wrong type or value."""
+
+
+class TemplateFailed(FimbleError):
+    """A prompt template cannot be used: it is missing, wrong, or does too much."""
 
 
 class ModelError(FimbleError):

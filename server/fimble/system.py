@@ -43,6 +43,7 @@ __all__ = [
     "runtime_dir",
     "spawn_detached",
     "stop_process",
+    "templates_dir",
     "uri_from_path",
     "use_utf8_console",
     "write_private",
@@ -70,8 +71,13 @@ def logs_dir() -> Path:
 
 
 def config_dir() -> Path:
-    """The user's own settings and templates."""
+    """The user's own settings."""
     return home() / "config"
+
+
+def templates_dir() -> Path:
+    """The user's own prompt templates, in place of ours."""
+    return home() / "templates"
 
 
 def runtime_dir() -> Path:

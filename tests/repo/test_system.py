@@ -27,9 +27,10 @@ def test_fimble_home_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path:
         system.logs_dir(),
         system.config_dir(),
         system.runtime_dir(),
+        system.templates_dir(),
     )
     assert all(folder.parent == tmp_path / "elsewhere" for folder in folders)
-    assert len(set(folders)) == 4
+    assert len(set(folders)) == 5
 
 
 @pytest.mark.parametrize("blank", ["", "  "])
