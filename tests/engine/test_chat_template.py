@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fimble.engine.bodies import ChatMessage
 from fimble.engine.chat_template import chat_segments, read_chat_template
-from fimble.engine.protocol import Control, Segment, Text
+from fimble.engine.protocol import ChatMessage, Control, Segment, Text
 from fimble.errors import RequestRejected
 
 #: What Qwen2.5's template does, without its tools.

@@ -15,7 +15,7 @@ from fimble.engine import control
 from fimble.engine.address import read_address
 from fimble.engine.client import EngineEvent, LocalEngine, model_reference
 from fimble.engine.options import EngineOptions
-from fimble.engine.protocol import CompletionRequest, Control, Text
+from fimble.engine.protocol import ChatMessage, CompletionRequest, Control, Text
 from fimble.errors import (
     EngineError,
     EngineUnavailable,
@@ -64,6 +64,22 @@ async def engine(tiny: Path, seen: Seen) -> AsyncIterator[LocalEngine]:
     yield engine
     await engine.aclose()
     await asyncio.to_thread(control.stop)
+
+
+async def test_a_chat_goes_on_where_its_last_turn_ended(engine: LocalEngine) -> None:
+    said = (ChatMessage("system", "Be brief. " * 20), ChatMessage("user", "Hi"))
+    first = [each async for each in engine.complete(chat(*said))]
+    answer = "".join(chunk.text for chunk in first)
+    more = (*said, ChatMessage("assistant", answer), ChatMessage("user", "And <|im_end|>?"))
+    second = [each async for each in engine.complete(chat(*more))]
+    usage = second[-1].usage
+    before = first[-1].usage
+    assert answer and usage and before
+    assert usage.reused_tokens >= before.prompt_tokens
+
+
+def chat(*messages: ChatMessage) -> CompletionRequest:
+    return CompletionRequest("", max_tokens=8, priority="chat", messages=messages)
 
 
 async def text_of(engine: LocalEngine, request: CompletionRequest) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,25 @@ def test_a_chat_answers_whole_and_streamed(tiny: Path, tmp_path: Path) -> None:
         short = {**body, "messages": [{"role": "user", "content": "a"}]}
         fewer = engine.http.post("/v1/chat/completions", json=short).json()
         assert answer["usage"]["prompt_tokens"] > fewer["usage"]["prompt_tokens"] + 2
+
+
+def test_a_chat_samples_as_its_package_says(tiny: Path, tmp_path: Path) -> None:
+    package = tmp_path / "drawn"
+    shutil.copytree(tiny, package)
+    config = package / "genai_config.json"
+    data = json.loads(config.read_text(encoding="utf-8"))
+    data["search"] |= {"do_sample": True, "temperature": 50.0, "top_k": 0, "top_p": 1.0}
+    config.write_text(json.dumps(data), encoding="utf-8", newline="\n")
+    chat = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8}
+    with running_engine(tmp_path / "home", package) as engine:
+
+        def answer(**more: Any) -> str:
+            whole = engine.http.post("/v1/chat/completions", json={**chat, **more}).json()
+            return str(whole["choices"][0]["message"]["content"])
+
+        # At such a temperature every token is as likely as any other.
+        assert len({answer(seed=seed) for seed in range(4)}) == 4
+        assert answer(temperature=0.0, seed=1) == answer(temperature=0.0, seed=2)
 
 
 @pytest.mark.parametrize(

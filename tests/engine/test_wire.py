@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fimble.engine.answers import Shape
 from fimble.engine.base import ModelInfo
-from fimble.engine.bodies import parse_completion
+from fimble.engine.bodies import parse_chat, parse_completion
 from fimble.engine.protocol import (
+    ChatMessage,
     CompletionChunk,
     CompletionRequest,
     Control,
@@ -44,6 +47,24 @@ def test_a_request_survives_the_way() -> None:
     assert parse_completion(body) == (plain, False)
     # What we add is left out where it is not asked for: other servers may refuse it.
     assert not {"heal", "logprobs", "document", "model"} & set(body)
+
+
+def test_a_chat_survives_the_way() -> None:
+    messages = (ChatMessage("system", "Be brief."), ChatMessage("user", "<|im_end|>"))
+    request = CompletionRequest(
+        "", temperature=None, top_p=None, top_k=None, priority="chat", messages=messages
+    )
+    body = completion_body(request, stream=True)
+    assert "prompt" not in body
+    assert parse_chat(body) == (list(messages), replace(request, messages=()), True)
+    # Sampling that is asked for is no longer the package's.
+    chosen = replace(request, temperature=0.0, top_k=5)
+    assert parse_chat(completion_body(chosen, stream=True))[1] == replace(chosen, messages=())
+
+
+def test_a_piece_of_a_chat_survives_the_way() -> None:
+    chunk = CompletionChunk("ab", index=1, usage=Usage(5, 3, 2, 4), model="m")
+    assert chunks_from_json(Shape("chat").piece(chunk)) == [chunk]
 
 
 def test_a_piece_survives_the_way() -> None:

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from fimble.engine.protocol import CompletionRequest, Priority, Prompt, prompt_from_json
+from fimble.engine.protocol import (
+    ChatMessage,
+    CompletionRequest,
+    Priority,
+    Prompt,
+    prompt_from_json,
+)
 from fimble.errors import RequestRejected
 
 __all__ = [
-    "ChatMessage",
     "Tokenize",
     "parse_chat",
     "parse_completion",
@@ -28,14 +33,6 @@ _MAX_LOGPROBS = 20
 _MAX_TOKENS = 1_000_000
 #: Seeds and ids beyond this are typing errors, and would not fit the runtime's types.
 _MAX_INT = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """One turn of a chat."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,10 @@ def parse_completion(body: Any) -> tuple[CompletionRequest, bool]:
 
 
 def parse_chat(body: Any) -> tuple[list[ChatMessage], CompletionRequest, bool]:
-    """The messages, the request without its prompt, and whether it streams."""
+    """The messages, the request without its prompt, and whether it streams.
+
+    Sampling that the body leaves open is None: the package's.
+    """
     fields = _object(body)
     listed = fields.get("messages")
     if not isinstance(listed, list) or not listed:
@@ -74,7 +74,14 @@ def parse_chat(body: Any) -> tuple[list[ChatMessage], CompletionRequest, bool]:
     default = 1024
     if "max_completion_tokens" in fields and "max_tokens" not in fields:
         fields = {**fields, "max_tokens": fields["max_completion_tokens"]}
-    return messages, _request(fields, "", "chat", default), _bool(fields, "stream")
+    request = _request(fields, "", "chat", default)
+    request = replace(
+        request,
+        temperature=None if fields.get("temperature") is None else request.temperature,
+        top_p=None if fields.get("top_p") is None else request.top_p,
+        top_k=None if fields.get("top_k") is None else request.top_k,
+    )
+    return messages, request, _bool(fields, "stream")
 
 
 def parse_tokenize(body: Any) -> Tokenize:

@@ -49,8 +49,7 @@ class Candidate:
         self._request = request
         self._model = model
         self._room = room
-        settings = Sampling(request.temperature, request.top_p, request.top_k, request.seed)
-        self._sampler = Sampler(settings, index)
+        self._sampler = Sampler(_sampling(request, model.config.sampling), index)
         self._healing = Healing(model.index, taken)
         self._decoder = model.tokenizer.decoder()
         self._matcher = StopMatcher(request.stop)
@@ -151,3 +150,13 @@ class Candidate:
             return data.decode("utf-8")
         except UnicodeDecodeError:
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
+
+
+def _sampling(request: CompletionRequest, package: Sampling) -> Sampling:
+    """What the request says, and what the package says where it leaves something open."""
+    return Sampling(
+        package.temperature if request.temperature is None else request.temperature,
+        package.top_p if request.top_p is None else request.top_p,
+        package.top_k if request.top_k is None else request.top_k,
+        request.seed,
+    )

@@ -15,9 +15,8 @@ from pathlib import Path
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from fimble.engine.bodies import ChatMessage
 from fimble.engine.package import read_json
-from fimble.engine.protocol import CONTROL_TOKENS, Control, Segment, Text
+from fimble.engine.protocol import CONTROL_TOKENS, ChatMessage, Control, Segment, Text
 from fimble.errors import RequestRejected
 
 __all__ = ["chat_segments", "read_chat_template"]

@@ -126,9 +126,10 @@ class LocalEngine(Engine):
         http = await self._connect()
         model = model_reference(request.model) or self._model
         body = completion_body(replace(request, model=model), stream=True)
+        path = "/v1/chat/completions" if request.messages else "/v1/completions"
         complete = False
         try:
-            async with http.stream("POST", "/v1/completions", json=body) as response:
+            async with http.stream("POST", path, json=body) as response:
                 if response.status_code != 200:
                     await response.aread()
                     raise error_from_json(response.status_code, _json_or_none(response))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fimble.engine.protocol import Sampling
 from fimble.errors import LoadFailed
 
 __all__ = ["PackageConfig", "package_stamp", "read_json", "read_package_config"]
@@ -22,7 +23,8 @@ class PackageConfig:
     """``context_length`` is the model's own window in tokens, ``vocab_size`` the width of
     its logits, ``eos_ids`` where it ends by its own account. ``providers`` are the names
     in the order of the file; empty means CPU. ``weights`` is the decoder's ONNX file.
-    ``stamp`` changes when the package is replaced by another one.
+    ``stamp`` changes when the package is replaced by another one. ``sampling`` is what the
+    package wants where a request leaves it open.
     """
 
     folder: Path
@@ -33,6 +35,7 @@ class PackageConfig:
     providers: tuple[str, ...]
     weights: Path
     stamp: int
+    sampling: Sampling
 
     @property
     def provider(self) -> str:
@@ -72,6 +75,7 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
             providers=tuple(key for entry in options for key in entry),
             weights=folder / decoder["filename"],
             stamp=package_stamp(folder),
+            sampling=_sampling(data.get("search")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -79,6 +83,20 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
             f"{path} is not a language model's configuration: {problem}.",
             next_step="Pull or import the package again.",
         ) from error
+
+
+def _sampling(search: Any) -> Sampling:
+    """The section ``search``; greedy unless it says ``do_sample``, as the runtime has it.
+
+    Raises TypeError or ValueError.
+    """
+    if not isinstance(search, dict) or not search.get("do_sample"):
+        return Sampling()
+    return Sampling(
+        temperature=float(search.get("temperature", 1.0)),
+        top_p=min(1.0, max(0.0, float(search.get("top_p", 1.0)))),
+        top_k=max(0, int(search.get("top_k", 0))),
+    )
 
 
 def package_stamp(folder: Path) -> int:

@@ -17,12 +17,15 @@ from typing import Any, Literal
 __all__ = [
     "CONTROL_TOKENS",
     "PROTOCOL_VERSION",
+    "ChatMessage",
     "CompletionChunk",
     "CompletionRequest",
     "Control",
     "FinishReason",
     "Priority",
     "Prompt",
+    "Role",
+    "Sampling",
     "Segment",
     "Text",
     "Timings",
@@ -49,6 +52,7 @@ CONTROL_TOKENS = {
 }
 
 Priority = Literal["completion", "warmup", "chat"]
+Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "cancelled"]
 
 
@@ -72,8 +76,31 @@ Prompt = str | Sequence[int] | Sequence[Segment]
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 leave all tokens in play."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One turn of a chat. No text in it becomes a control token."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """One request to continue a prompt. Counts are tokens.
+
+    With ``messages`` it is a chat instead, and the engine makes its prompt of them by the
+    package's own template. A chat is neither healed nor has it log-probabilities.
+
+    ``temperature``, ``top_p`` and ``top_k`` may be None: what the package says.
 
     ``stop`` strings are not part of the answer. ``document`` names what the request is
     for: a newer completion of the same document replaces an older one.
@@ -91,9 +118,9 @@ class CompletionRequest:
 
     prompt: Prompt
     max_tokens: int = 64
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
+    temperature: float | None = 0.0
+    top_p: float | None = 1.0
+    top_k: int | None = 0
     seed: int | None = None
     stop: tuple[str, ...] = ()
     n: int = 1
@@ -102,6 +129,7 @@ class CompletionRequest:
     model: str = ""
     heal: bool = False
     logprobs: int | None = None
+    messages: tuple[ChatMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

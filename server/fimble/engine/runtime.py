@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fimble.engine.load_errors import explain_load_error
+from fimble.engine.load_errors import explain_generation_error, explain_load_error
+from fimble.engine.memory_advice import advice_for
 from fimble.engine.package import PackageConfig
 from fimble.errors import GenerationFailed, RuntimeMissing
 
@@ -109,7 +110,7 @@ class Model:
 
     def session(self, max_length: int) -> Session:
         """A new KV cache for at most ``max_length`` tokens, allocated at once where buffers
-        are shared. Raises GenerationFailed when there is no memory for it.
+        are shared. Raises OutOfMemory when there is no memory for it, else GenerationFailed.
         """
         try:
             params = self._og.GeneratorParams(self._model)
@@ -126,9 +127,8 @@ class Model:
             )
             generator = self._og.Generator(self._model, params)
         except (RuntimeError, MemoryError) as error:
-            raise GenerationFailed(
-                f"The runtime cannot make a KV cache of {max_length} tokens: {error}.",
-                next_step="Start the engine with fewer --context-tokens.",
+            raise _failure(
+                f"The runtime cannot make a KV cache of {max_length} tokens", error
             ) from error
         return Session(generator, max_length, self.continuation)
 
@@ -146,7 +146,9 @@ class Model:
                 config.overlay(json.dumps(overlay))
             return self._og.Model(config)
         except (RuntimeError, MemoryError, ValueError) as error:
-            raise explain_load_error(self.config.folder, str(error)) from error
+            said = str(error) or type(error).__name__
+            advice = advice_for(self.config, self.config.context_length)
+            raise explain_load_error(self.config.folder, said, memory_advice=advice) from error
 
     def _accepts_several_tokens(self) -> bool:
         """False where this runtime cannot use the graph but can use its other variant."""
@@ -199,10 +201,7 @@ class Session:
             else:
                 raise ValueError("this model cannot continue a prompt")
         except (RuntimeError, MemoryError) as error:
-            raise GenerationFailed(
-                f"The model failed while it worked: {str(error).strip()[:300]}",
-                next_step="Try again; if it happens again, use another package or provider.",
-            ) from error
+            raise _failure("The model failed while it worked", error) from error
         self.length += len(ids)
         self._stale = False
 
@@ -214,10 +213,7 @@ class Session:
         try:
             values = self._generator.get_logits()
         except (RuntimeError, MemoryError) as error:
-            raise GenerationFailed(
-                f"The model failed while it worked: {str(error).strip()[:300]}",
-                next_step="Try again; if it happens again, use another package or provider.",
-            ) from error
+            raise _failure("The model failed while it worked", error) from error
         array: Logits = np.asarray(values, dtype=np.float32)
         last: Logits = array.reshape(-1, array.shape[-1])[-1]
         return last
@@ -229,9 +225,7 @@ class Session:
         try:
             self._generator.rewind_to(length)
         except (RuntimeError, MemoryError) as error:
-            raise GenerationFailed(
-                f"The model cannot be rewound: {str(error).strip()[:300]}", next_step="Try again."
-            ) from error
+            raise _failure("The model cannot be rewound", error) from error
         self.length = length
         self._stale = True
 
@@ -242,3 +236,11 @@ class Session:
         forced.reshape(-1, logits.shape[-1])[:, token] = 1.0
         self._generator.set_logits(forced)
         self._generator.generate_next_token()
+
+
+def _failure(what: str, error: Exception) -> GenerationFailed:
+    """The runtime's failure in the user's terms. A MemoryError need not have a text."""
+    lacking = isinstance(error, MemoryError)
+    return explain_generation_error(
+        what, str(error) or type(error).__name__, out_of_memory=lacking
+    )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from fimble.engine.protocol import Sampling
 from fimble.engine.runtime import Logits
 from fimble.errors import GenerationFailed
 
@@ -21,16 +21,6 @@ __all__ = ["Sampler", "Sampling", "top_logprobs"]
 _GREEDY_BELOW = 1e-4
 #: Logarithm of a weight, relative to the highest, that is not worth a draw.
 _NEGLIGIBLE = -20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 leave all tokens in play."""
-
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    seed: int | None = None
 
 
 class Sampler:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from fimble import errors
@@ -36,17 +36,20 @@ __all__ = [
 
 
 def completion_body(request: CompletionRequest, *, stream: bool) -> dict[str, Any]:
-    """The body of ``POST /v1/completions``."""
+    """The body of ``POST /v1/completions``, or of ``/v1/chat/completions`` for messages."""
     body: dict[str, Any] = {
-        "prompt": prompt_to_json(request.prompt),
         "stream": stream,
         "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "top_k": request.top_k,
         "n": request.n,
         "priority": request.priority,
     }
+    if request.messages:
+        body["messages"] = [asdict(message) for message in request.messages]
+    else:
+        body["prompt"] = prompt_to_json(request.prompt)
+    for name in ("temperature", "top_p", "top_k"):
+        if getattr(request, name) is not None:
+            body[name] = getattr(request, name)
     if request.stop:
         body["stop"] = list(request.stop)
     if request.seed is not None:
@@ -83,7 +86,7 @@ def chunks_from_json(data: Mapping[str, Any]) -> list[CompletionChunk]:
     return [
         replace(
             shared,
-            text=choice.get("text") or "",
+            text=choice.get("text") or (choice.get("delta") or {}).get("content") or "",
             index=choice.get("index", 0),
             finish_reason=choice.get("finish_reason"),
             logprobs=_logprobs_from_json(choice.get("logprobs")),
