@@ -29,8 +29,10 @@ import psutil
 from fimble.errors import FimbleError
 
 __all__ = [
+    "NO_WINDOW",
     "config_dir",
     "exclusive_lock",
+    "find_program",
     "free_disk_bytes",
     "home",
     "is_alive",
@@ -217,6 +219,22 @@ def detached_options(platform: str) -> list[dict[str, Any]]:
         flags = 0x00000200 | 0x08000000
         return [{"creationflags": flags | 0x01000000}, {"creationflags": flags}]
     return [{"start_new_session": True}]
+
+
+#: For ``creationflags`` of a child: no console window for it on Windows.
+NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+
+
+def find_program(name: str, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The program of that name in an absolute folder of ``PATH``; None if there is none.
+
+    Windows itself looks in the working directory first, where a workspace may have put one.
+    """
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        found = shutil.which(name, path=folder) if Path(folder).is_absolute() else None
+        if found is not None and Path(found).parent == Path(folder):
+            return Path(found)
+    return None
 
 
 def is_alive(pid: int, started_at: float | None = None) -> bool:

@@ -33,6 +33,23 @@ def test_fimble_home_moves_everything(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert len(set(folders)) == 5
 
 
+def test_programs_are_found_in_absolute_folders_of_the_path_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suffix = ".exe" if sys.platform == "win32" else ""
+    for folder in ("here", "there"):
+        program = tmp_path / folder / f"tool{suffix}"
+        program.parent.mkdir()
+        program.write_bytes(b"")
+        program.chmod(0o755)
+    monkeypatch.chdir(tmp_path / "here")
+    for relative in ("", ".", os.curdir):
+        assert system.find_program("tool", {"PATH": relative}) is None
+    path = os.pathsep.join((".", str(tmp_path / "none"), str(tmp_path / "there")))
+    assert system.find_program("tool", {"PATH": path}) == tmp_path / "there" / f"tool{suffix}"
+    assert system.find_program("none", {"PATH": path}) is None
+
+
 @pytest.mark.parametrize("blank", ["", "  "])
 def test_blank_fimble_home_counts_as_unset(blank: str) -> None:
     assert system.home({"FIMBLE_HOME": blank}) == system.home({})
