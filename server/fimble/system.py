@@ -1,14 +1,16 @@
 """What differs between Windows, Linux and macOS, in one place.
 
-Folders, file rights, atomic replacement, locks, detached processes, signals, consoles and
-file URIs. Everything else in the package calls this module and has no branch on the
-platform. Every branch here takes the platform as a value, so that tests reach each one.
+Folders, file rights, atomic replacement, locks, detached processes, signals, memory,
+PowerShell, consoles and file URIs. Everything else in the package calls this module and has
+no branch on the platform. Every branch here takes the platform as a value, so that tests
+reach each one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import shutil
@@ -17,9 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
-from typing import IO, Any
+from typing import IO, Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
 import filelock
@@ -30,6 +32,8 @@ from fimble.errors import FimbleError
 
 __all__ = [
     "NO_WINDOW",
+    "OperatingSystem",
+    "available_memory",
     "config_dir",
     "exclusive_lock",
     "find_program",
@@ -39,7 +43,9 @@ __all__ = [
     "logs_dir",
     "make_private_dir",
     "models_dir",
+    "operating_system",
     "path_from_uri",
+    "powershell_json",
     "process_started_at",
     "replace_path",
     "runtime_dir",
@@ -272,6 +278,68 @@ def stop_process(pid: int, *, patience: float = 5.0) -> None:
             process.wait(timeout=patience)
     except psutil.Error:
         return
+
+
+# --- what there is in this machine ---------------------------------------------------------
+
+OperatingSystem = Literal["windows", "linux", "macos", "other"]
+
+
+def operating_system(platform: str = sys.platform) -> OperatingSystem:
+    """Which system this is, by the name that people know it by."""
+    names: dict[str, OperatingSystem] = {"win32": "windows", "linux": "linux", "darwin": "macos"}
+    return names.get(platform, "other")
+
+
+def available_memory() -> tuple[int, int]:
+    """(bytes that can be had without swapping, bytes in all) of the system's memory."""
+    memory = psutil.virtual_memory()
+    return int(memory.available), int(memory.total)
+
+
+def powershell_json(
+    script: str,
+    *,
+    timeout: float = 20.0,
+    run: Callable[..., subprocess.CompletedProcess[str]] = subprocess.run,
+    platform: str = sys.platform,
+    environ: Mapping[str, str] = os.environ,
+) -> Any:
+    """What the PowerShell expression ``script`` gives, by way of JSON; None where it fails.
+
+    Always None on other systems. Marks around the JSON keep out what a profile or a policy
+    prints, and it is Windows' own PowerShell, not the first of that name in the path.
+    """
+    root = environ.get("SYSTEMROOT", "")
+    if platform != "win32" or not root:
+        return None
+    program = PureWindowsPath(root, "System32", "WindowsPowerShell", "v1.0", "powershell.exe")
+    begin, end = "<<fimble", "fimble>>"
+    whole = (
+        "[Console]::OutputEncoding = [Text.Encoding]::UTF8; "
+        f"$fimble = ({script}) | ConvertTo-Json -Depth 4 -Compress; "
+        f"'{begin}' + $fimble + '{end}'"
+    )
+    try:
+        done = run(
+            [str(program), "-NoProfile", "-NonInteractive", "-Command", whole],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    _, found, rest = done.stdout.rpartition(begin)
+    text, closed, _ = rest.partition(end)
+    if not found or not closed:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 # --- console -----------------------------------------------------------------------------

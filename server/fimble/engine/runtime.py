@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from importlib import metadata
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,59 +22,11 @@ from fimble.engine.load_errors import explain_generation_error, explain_load_err
 from fimble.engine.memory_advice import advice_for
 from fimble.engine.package import PackageConfig
 from fimble.errors import GenerationFailed, RuntimeMissing
+from fimble.models.runtimes import DISTRIBUTIONS, Runtime, find_runtime
 
 __all__ = ["DISTRIBUTIONS", "Logits", "Model", "Runtime", "Session", "find_runtime"]
 
-#: Distributions that all import as ``onnxruntime_genai`` and overwrite each other.
-DISTRIBUTIONS = (
-    "onnxruntime-genai",
-    "onnxruntime-genai-directml",
-    "onnxruntime-genai-winml",
-    "onnxruntime-genai-cuda",
-    "onnxruntime-genai-directml-ryzenai",
-)
-
 Logits = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """The installed distribution."""
-
-    name: str
-    version: str
-
-
-def find_runtime(installed: Iterable[tuple[str, str]] | None = None) -> Runtime:
-    """The one onnxruntime-genai distribution; ``installed`` are (name, version) pairs.
-
-    Raises RuntimeMissing when there is none, or more than one.
-    """
-    pairs = _installed() if installed is None else list(installed)
-    found = {name: version for name, version in pairs if name in DISTRIBUTIONS}
-    if not found:
-        raise RuntimeMissing(
-            "No onnxruntime-genai is installed, so no model can run here.",
-            next_step="Install one: `pip install 'fimble[cpu]'` (or [directml], [winml], [cuda]).",
-        )
-    if len(found) > 1:
-        names = " and ".join(sorted(found))
-        raise RuntimeMissing(
-            f"{names} are installed together; they overwrite each other's files.",
-            next_step=f"Run `pip uninstall {' '.join(sorted(found))}`, then install one of them.",
-        )
-    ((name, version),) = found.items()
-    return Runtime(name, version)
-
-
-def _installed() -> list[tuple[str, str]]:
-    pairs = []
-    for name in DISTRIBUTIONS:
-        try:
-            pairs.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            continue
-    return pairs
 
 
 class Model:

@@ -23,12 +23,14 @@ class GraphFacts:
     """``external`` maps each weights file to the size in bytes that it must have at least.
 
     ``kv_element_bytes`` is None where the graph does not show it; ``quantisation`` is empty
-    then. ``error`` is empty for a graph that could be read.
+    then. ``domains`` are those of its operators ("" is ONNX's own). ``error`` is empty for a
+    graph that could be read.
     """
 
     external: dict[str, int] = field(default_factory=dict)
     kv_element_bytes: int | None = None
     quantisation: str = ""
+    domains: frozenset[str] = frozenset()
     error: str = ""
 
 
@@ -53,7 +55,12 @@ def read_graph(path: Path) -> GraphFacts:
         external = _external(model.graph)
     except ValueError as error:
         return GraphFacts(error=f"is damaged: {error}")
-    return GraphFacts(external, _kv_element_bytes(model.graph), _quantisation(model.graph))
+    return GraphFacts(
+        external,
+        _kv_element_bytes(model.graph),
+        _quantisation(model.graph),
+        frozenset(node.domain for node in model.graph.node),
+    )
 
 
 def _external(graph: Any) -> dict[str, int]:

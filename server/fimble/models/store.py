@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from fimble.errors import ModelError, ModelNotFound, PackageError
 from fimble.models.catalogue import DEFAULT_MODEL, catalogue
+from fimble.models.genai_config import CONFIG_FILE
 from fimble.models.names import check_name, is_name, name_from_stem
 from fimble.progress import Progress, ignore_progress
 from fimble.system import exclusive_lock, make_private_dir, models_dir, replace_path
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from fimble.models.gguf_import import Precision
 
 __all__ = ["CONFIG_FILE", "Package", "Store"]
-
-CONFIG_FILE = "genai_config.json"
-"""What makes a folder a package."""
 
 _PARTIAL = ".partial"
 _DEPTH = 3  # AMD's repositories nest their package one folder deep; a mirror may add one

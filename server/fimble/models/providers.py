@@ -1,0 +1,262 @@
+"""Whether this machine has what a package's provider needs, and if not, what to do.
+
+Decides from files, environment variables and the installed distributions alone: nothing is
+loaded, so a library that is there may still be broken. Devices and drivers are looked at by
+``fimble doctor``; here it is about the package in hand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+
+from fimble import system
+from fimble.errors import RuntimeMissing
+from fimble.models.catalogue import DEFAULT_MODEL
+from fimble.models.config_keys import KNOWN_UP_TO
+from fimble.models.inspection import Inspection
+from fimble.models.runtimes import find_runtime, installed_runtimes
+
+__all__ = ["Machine", "Refusal", "installed_release", "provider_refusal", "this_machine"]
+
+_RYZEN_AI = "onnxruntime-genai-directml-ryzenai"
+_WEBGPU = "onnxruntime-ep-webgpu"
+_OWN_RUNTIMES = {
+    # provider: (distributions that have it, the extra that installs one of them)
+    "DML": (
+        ("onnxruntime-genai-directml", _RYZEN_AI, "onnxruntime-genai-winml"),
+        "directml",
+    ),
+    "cuda": (("onnxruntime-genai-cuda",), "cuda"),
+}
+_ELSEWHERE = f"Here, take a package for this machine: `fimble model pull {DEFAULT_MODEL}`."
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What of this machine decides whether a package can run.
+
+    ``runtimes`` are (name, version) pairs of onnxruntime-genai distributions.
+    ``ryzen_ai_release`` is empty where none is installed. ``libraries`` are the provider
+    libraries that were found, by the runtime's name of the provider; ``plugins`` the
+    installed distributions that carry one.
+    """
+
+    system: system.OperatingSystem
+    runtimes: tuple[tuple[str, str], ...] = ()
+    ryzen_ai_release: str = ""
+    libraries: Mapping[str, Path] = field(default_factory=dict)
+    plugins: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a package cannot run here, and what to do."""
+
+    problem: str
+    next_step: str
+
+
+def this_machine(environ: Mapping[str, str] = os.environ) -> Machine:
+    """Looks at the environment and at known places; never at the current directory."""
+    here = system.operating_system()
+    return Machine(
+        system=here,
+        runtimes=tuple(installed_runtimes()),
+        ryzen_ai_release=installed_release(environ, here),
+        libraries=_libraries(environ, here),
+        plugins=frozenset(name for name in (_WEBGPU,) if _is_installed(name)),
+    )
+
+
+def provider_refusal(found: Inspection, machine: Machine) -> Refusal | None:
+    """The first reason why the runtime here could not run the package; None if none is known."""
+    provider = found.provider.canonical
+    # Where the system is wrong, installing something would not help.
+    refusal = _system_refusal(found, machine)
+    if refusal:
+        return refusal
+    try:
+        runtime = find_runtime(machine.runtimes)
+    except RuntimeMissing as error:
+        if provider == "RyzenAI" and not machine.runtimes:
+            return _no_ryzen_ai(found)
+        return Refusal(error.message, error.next_step)
+    if provider in _OWN_RUNTIMES:
+        distributions, extra = _OWN_RUNTIMES[provider]
+        if runtime.name not in distributions:
+            return Refusal(
+                f"It is made for the provider {_title(provider)}, which the installed "
+                f"{runtime.name} does not have.",
+                f"Run `pip uninstall {runtime.name}`, then `pip install 'fimble[{extra}]'`.",
+            )
+    elif provider == "AMDGPU" and provider not in machine.libraries:
+        library = "amdgpu-ep.dll" if machine.system == "windows" else "libamdgpu-ep.so"
+        return Refusal(
+            f"It is made for AMD's plug-in provider AMDGPU, whose library {library} was not found.",
+            f"Install AMD's GPU provider and set AMDGPU_EP_PATH to the full path of {library}. "
+            + _ELSEWHERE,
+        )
+    elif provider == "RyzenAI":
+        return _ryzen_ai_refusal(found, machine)
+    elif provider == "WebGPU" and _WEBGPU not in machine.plugins:
+        return Refusal(
+            "It is made for the WebGPU provider, whose plug-in is not installed.",
+            f"Run `pip install {_WEBGPU}`.",
+        )
+    elif provider not in ("CPU", "AMDGPU", "WebGPU"):
+        return Refusal(
+            f"It is made for the provider {provider}, which fimble knows nothing of.",
+            f"Try it with the runtime that its maker names. {_ELSEWHERE}",
+        )
+    return _unknown_keys(found, runtime.version, runtime.name)
+
+
+def installed_release(environ: Mapping[str, str], here: system.OperatingSystem) -> str:
+    """The Ryzen AI release by its installation's folder, as "1.7.1"; empty if there is none."""
+    place = environ.get("RYZEN_AI_INSTALLATION_PATH", "").strip().strip('"')
+    flavour: type[PurePath] = PureWindowsPath if here == "windows" else PurePosixPath
+    for part in reversed(flavour(place).parts):
+        found = re.fullmatch(r"(?:ryzen[-_]?ai[-_])?v?(\d+(?:\.\d+){1,3})", part, re.IGNORECASE)
+        if found:
+            return found[1]
+    return ""
+
+
+# --- refusals ------------------------------------------------------------------------------
+
+
+def _title(provider: str) -> str:
+    return "DirectML" if provider == "DML" else provider
+
+
+def _system_refusal(found: Inspection, machine: Machine) -> Refusal | None:
+    provider = found.provider.canonical
+    if provider == "DML" and machine.system != "windows":
+        return Refusal(
+            "It is made for the DirectML provider, which exists on Windows only.",
+            f"Use it on Windows, with `pip install 'fimble[directml]'`. {_ELSEWHERE}",
+        )
+    if provider in ("AMDGPU", "RyzenAI") and machine.system not in ("windows", "linux"):
+        return Refusal(
+            f"It is made for AMD's provider {provider}, which exists on Windows and Linux only.",
+            _ELSEWHERE,
+        )
+    if provider == "RyzenAI" and _is_hybrid(found) and machine.system != "windows":
+        return Refusal(
+            "It is a hybrid package (NPU and GPU together), and those run on Windows only; on "
+            "Linux Ryzen AI has packages for the NPU alone.",
+            f"Use it on Windows, inside AMD's Ryzen AI{_release(found)} environment. {_ELSEWHERE}",
+        )
+    return None
+
+
+def _is_hybrid(found: Inspection) -> bool:
+    options = found.provider.options
+    hybrid = any(key.startswith("hybrid_opt_") for key in options)
+    return hybrid and options.get("hybrid_opt_token_backend", "").lower() != "npu"
+
+
+def _release(found: Inspection) -> str:
+    return f" {found.release}" if found.release else ""
+
+
+def _ryzen_ai_refusal(found: Inspection, machine: Machine) -> Refusal | None:
+    if not machine.ryzen_ai_release and "RyzenAI" not in machine.libraries:
+        return _no_ryzen_ai(found)
+    installed = machine.ryzen_ai_release
+    if found.release and installed and _numbers(found.release) != _numbers(installed):
+        return Refusal(
+            f"It is made for Ryzen AI {found.release}, and {installed} is installed; a package "
+            "for one release does not load on another.",
+            f"Install Ryzen AI {found.release}, or pull the package that AMD made for {installed}.",
+        )
+    return None
+
+
+def _no_ryzen_ai(found: Inspection) -> Refusal:
+    return Refusal(
+        f"It is made for AMD's Ryzen AI{_release(found)} runtime, which was not found here.",
+        f"Install Ryzen AI{_release(found)} from AMD and start fimble inside its environment "
+        f'(README, "AMD hardware"). {_ELSEWHERE}',
+    )
+
+
+def _unknown_keys(found: Inspection, version: str, runtime: str) -> Refusal | None:
+    """Only where the runtime is one whose keys we know: AMD's own may take more."""
+    keys = found.config.unknown_keys
+    if not keys or runtime == _RYZEN_AI or _numbers(version)[:2] > KNOWN_UP_TO:
+        return None
+    listed = ", ".join(keys[:5]) + (" and others" if len(keys) > 5 else "")
+    return Refusal(
+        f"Its genai_config.json has settings that onnxruntime-genai {version} refuses: {listed}.",
+        "Use the runtime that the package was made for, or remove the settings.",
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """ "1.7" and "1.7.0" are the same release."""
+    numbers = [int(part[:6]) for part in re.findall(r"\d+", version)[:4]]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+# --- what is there -------------------------------------------------------------------------
+
+
+def _libraries(environ: Mapping[str, str], here: system.OperatingSystem) -> dict[str, Path]:
+    windows = here == "windows"
+    amdgpu = "amdgpu-ep.dll" if windows else "libamdgpu-ep.so"
+    ryzen = (
+        "onnxruntime_providers_ryzenai.dll" if windows else "libonnxruntime_providers_ryzenai.so"
+    )
+    installation = _absolute(environ.get("RYZEN_AI_INSTALLATION_PATH", ""))
+    inside = ("", "deployment", "bin", "lib", "onnxruntime/bin", "onnxruntime/lib")
+    places = {
+        "AMDGPU": [_at(environ.get("AMDGPU_EP_PATH", ""), amdgpu)],
+        "RyzenAI": [
+            _at(environ.get("RYZENAI_EP_PATH", ""), ryzen),
+            *(installation / each / ryzen for each in inside if installation),
+            *_beside_runtime(ryzen),
+        ],
+    }
+    found: dict[str, Path] = {}
+    for provider, candidates in places.items():
+        for each in candidates:
+            if each is not None and each.is_file():
+                found.setdefault(provider, each)
+    return found
+
+
+def _absolute(text: str) -> Path | None:
+    """A relative path is none: it would depend on the folder that we happen to be in."""
+    path = Path(text.strip().strip('"')) if text.strip() and "\0" not in text else None
+    return path if path is not None and path.is_absolute() else None
+
+
+def _at(text: str, library: str) -> Path | None:
+    path = _absolute(text)
+    return path / library if path is not None and path.is_dir() else path
+
+
+def _beside_runtime(library: str) -> list[Path]:
+    """Where AMD's distribution has it: in the runtime's own folder."""
+    try:
+        return [
+            Path(str(metadata.distribution(_RYZEN_AI).locate_file(f"onnxruntime_genai/{library}")))
+        ]
+    except metadata.PackageNotFoundError:
+        return []
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
