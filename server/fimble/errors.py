@@ -4,6 +4,7 @@ FimbleError
 ├── UsageError                a command or request that cannot be meant (exit code 2)
 ├── DocumentError             a file, position or document we cannot work on
 ├── SettingsError             a setting with a wrong type or value
+├── StatisticsError           the numbers on disk are damaged or cannot be written
 ├── TemplateFailed            a prompt template that cannot be used
 ├── ModelError
 │   ├── ModelNotFound         no package of that name or at that path
@@ -15,7 +16,8 @@ FimbleError
     ├── LoadFailed            the runtime refused the package
     ├── EngineUnavailable     no engine answers and none could be started
     ├── RequestRejected       the engine refused a request as malformed or too large
-    └── GenerationFailed      the model failed while it worked (NaN, out of memory, crash)
+    └── GenerationFailed      the model failed while it worked (out of memory, crash)
+        └── ModelMisbehaved   it computes nonsense here: NaN, one token over and over
 
 The text of an error names the thing, the cause and the next step, and is shown as it
 stands; the log has the traceback. Nothing here imports another module of the package.
@@ -33,11 +35,13 @@ __all__ = [
     "ImportFailed",
     "LoadFailed",
     "ModelError",
+    "ModelMisbehaved",
     "ModelNotFound",
     "PackageError",
     "RequestRejected",
     "RuntimeMissing",
     "SettingsError",
+    "StatisticsError",
     "TemplateFailed",
     "UsageError",
 ]
@@ -77,6 +81,10 @@ class SettingsError(FimbleError):
 
 class TemplateFailed(FimbleError):
     """A prompt template cannot be used: it is missing, wrong, or does too much."""
+
+
+class StatisticsError(FimbleError):
+    """The numbers that are kept on disk are damaged, or cannot be read or written."""
 
 
 class ModelError(FimbleError):
@@ -121,3 +129,7 @@ class RequestRejected(EngineError):
 
 class GenerationFailed(EngineError):
     """The model failed while it worked."""
+
+
+class ModelMisbehaved(GenerationFailed):
+    """The model works and gives nonsense: package, provider and driver do not fit together."""

@@ -19,7 +19,13 @@ from fimble.engine.metrics import Metrics
 from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
 from fimble.engine.scheduler import QUEUE_LIMIT, Done, Event, Job, Scheduler, TooManyRequests
-from fimble.errors import FimbleError, GenerationFailed, LoadFailed, ModelNotFound
+from fimble.errors import (
+    FimbleError,
+    GenerationFailed,
+    LoadFailed,
+    ModelMisbehaved,
+    ModelNotFound,
+)
 from tests.engine.process import until
 from tests.support.tiny import make_tiny_package
 
@@ -69,6 +75,7 @@ class Bench:
                 return Misbehaving(real.Generator(model, params), rules)
 
         model._og = Runtime
+        loaded._reserved = None  # made before the rules counted
         if not self.continuation:
             model.continuation = False
             loaded.info = replace(loaded.info, continuation=False)
@@ -133,7 +140,7 @@ def test_nan_ends_the_answer_and_the_slots_state(bench: Bench) -> None:
     expected = bench.ask().wait().text
     bench.ask([5, 6, 7]).wait()
     bench.rules["get_logits"] = lambda real: np.full_like(real(), np.nan)
-    with pytest.raises(GenerationFailed, match="NaN"):
+    with pytest.raises(ModelMisbehaved, match="NaN"):
         bench.ask().wait()
     bench.rules.clear()
     again = bench.ask().wait()
@@ -142,17 +149,55 @@ def test_nan_ends_the_answer_and_the_slots_state(bench: Bench) -> None:
 
 
 def test_an_endless_repetition_ends(bench: Bench) -> None:
-    def always_g(real: Callable[[], Any]) -> Any:
-        logits = real()
-        logits[...] = -1.0
-        logits[..., 71] = 1.0
-        return logits
-
-    bench.rules["get_logits"] = always_g
+    bench.rules["get_logits"] = say(71)
     answer = bench.ask(max_tokens=1000).wait()
     assert set(answer.text) == {"G"}
     assert answer.finish_reason == "stop" and answer.extra["stop_reason"] == "repetition"
     assert answer.usage is not None and answer.usage.completion_tokens < 100
+
+
+def say(token: int) -> Callable[[Callable[[], Any]], Any]:
+    """A rule for logits that leave one token only."""
+
+    def rule(real: Callable[[], Any]) -> Any:
+        logits = real()
+        logits[...] = -1.0
+        logits[..., token] = 1.0
+        return logits
+
+    return rule
+
+
+def test_one_word_over_and_over_in_every_answer_is_a_fault_of_the_model(bench: Bench) -> None:
+    expected = bench.ask().wait().text
+    bench.rules["get_logits"] = say(71)
+    for _ in range(2):
+        assert set(bench.ask(max_tokens=40).wait().text) == {"G"}
+    for _ in range(2):
+        with pytest.raises(ModelMisbehaved, match="over and over") as caught:
+            bench.ask(max_tokens=40).wait()
+        assert "fimble doctor" in caught.value.next_step
+    bench.rules.clear()
+    assert bench.ask().wait().text == expected
+
+
+@pytest.mark.parametrize("said", ["-", " ", "\n"])
+def test_rulers_and_blanks_are_no_fault(bench: Bench, said: str) -> None:
+    bench.ask(max_tokens=1).wait()
+    assert bench.host.loaded is not None
+    (token,) = bench.host.loaded.tokenizer.encode_text(said)
+    bench.rules["get_logits"] = say(token)
+    assert {bench.ask(max_tokens=40).wait().text for _ in range(4)} == {said * 40}
+
+
+def test_another_answer_in_between_takes_it_back(bench: Bench) -> None:
+    bench.ask(max_tokens=1).wait()
+    for _ in range(3):
+        bench.rules["get_logits"] = say(71)
+        for _ in range(2):
+            bench.ask(max_tokens=40).wait()
+        bench.rules.clear()
+        bench.ask(max_tokens=40, temperature=1.0, seed=1).wait()
 
 
 def test_a_failing_append_ends_one_answer_only(bench: Bench) -> None:

@@ -56,7 +56,7 @@ def command(place: str, model: str, max_tokens: int, explain: bool, as_json: boo
 
 
 def _say_event(event: EngineEvent) -> None:
-    if event.kind in ("starting", "loading"):
+    if event.kind in ("starting", "loading", "notice"):
         say(event.message)
 
 

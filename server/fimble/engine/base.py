@@ -23,7 +23,8 @@ class ModelInfo:
     knows the fill-in-the-middle control tokens; ``continuation`` whether a prompt that
     shares its beginning with an earlier one costs only the rest (probed at load);
     ``healing`` whether ``CompletionRequest.heal`` is obeyed. The speeds, in tokens per
-    second, were measured when it was loaded; 0.0 where nobody has.
+    second, were measured when it was loaded; 0.0 where nobody has. ``notice`` is what the
+    user should know of how it was loaded (less memory than wanted); mostly empty.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ModelInfo:
     prefill_tokens_per_s: float = 0.0
     decode_tokens_per_s: float = 0.0
     healing: bool = False
+    notice: str = ""
 
 
 class Engine(ABC):

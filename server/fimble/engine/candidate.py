@@ -69,9 +69,14 @@ class Candidate:
         count = len(self.tokens) - self.healed
         return self._logprob_sum / count if count else None
 
+    @property
+    def last(self) -> bytes:
+        """The bytes of the last token; empty before there is one."""
+        return self._model.tokenizer.token_bytes[self.tokens[-1]] if self.tokens else b""
+
     def push(self, logits: Logits) -> str:
         """Chooses the next token; returns the text that may be shown now. Sets ``end`` where
-        the answer ends before it or with it. Raises GenerationFailed for NaN.
+        the answer ends before it or with it. Raises ModelMisbehaved for NaN.
         """
         model, allowed = self._model, self._healing.allowed()
         size = model.tokenizer.size

@@ -45,10 +45,11 @@ class EngineEvent:
     """Something that happened to the engine and that its user may want to see.
 
     ``starting`` and ``loading`` precede work that takes seconds, ``ready`` ends it;
-    ``died`` comes once for each unexpected end, ``failed`` when start or load failed.
+    ``died`` comes once for each unexpected end, ``failed`` when start or load failed;
+    ``notice`` tells of a model that is loaded, but not as it was meant to be.
     """
 
-    kind: Literal["starting", "loading", "ready", "died", "failed"]
+    kind: Literal["starting", "loading", "ready", "died", "failed", "notice"]
     message: str
     next_step: str = ""
 
@@ -114,6 +115,8 @@ class LocalEngine(Engine):
             self._info = model_info_from_json(data)
             progress(ProgressEvent("load model", 1, 1, "steps"))
             self._on_event(EngineEvent("ready", f"{self._info.name} is loaded."))
+            if self._info.notice:
+                self._on_event(EngineEvent("notice", self._info.notice))
             return self._info
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -132,6 +135,9 @@ class LocalEngine(Engine):
             async with http.stream("POST", path, json=body) as response:
                 if response.status_code != 200:
                     await response.aread()
+                    if response.status_code == 400:
+                        # The window may have become smaller since the model was loaded.
+                        self._info = None
                     raise error_from_json(response.status_code, _json_or_none(response))
                 async for line in response.aiter_lines():
                     complete = complete or line == _END

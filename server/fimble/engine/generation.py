@@ -60,6 +60,7 @@ class Generation:
         self._computed = 0
         self._resumed = False
         self._candidate: Candidate | None = None
+        self._judged: Candidate | None = None
         # Of the candidates before this one.
         self._completion_tokens = 0
         self._prefill_s = 0.0
@@ -78,7 +79,7 @@ class Generation:
 
     def steps(self) -> Iterator[None]:
         """Does the work. Raises RequestRejected before anything was emitted, or
-        GenerationFailed.
+        GenerationFailed (ModelMisbehaved for NaN and for nothing but one token).
         """
         self._since = time.perf_counter()
         try:
@@ -92,6 +93,7 @@ class Generation:
                 self._slot.broken = True
             raise
         finally:
+            self._note_symptoms()
             self._let_go()
 
     def cancelled(self) -> CompletionChunk:
@@ -126,6 +128,7 @@ class Generation:
         model, request = self._loaded(), self._request
         if self._candidate is not None:
             self._completion_tokens += len(self._candidate.tokens)
+            self._note_symptoms()
         room = model.window - len(self._prompt)
         candidate = Candidate(request, index, model, self._taken, room)
         self._candidate = candidate
@@ -139,6 +142,7 @@ class Generation:
             before = len(candidate.tokens)
             text = candidate.push(logits)
             self._metrics.generated_tokens += len(candidate.tokens) - before
+            model.symptoms.check(candidate.tokens, candidate.last)
             if candidate.end is not None:
                 self.finish_reason = candidate.end.reason
                 self._lap(decoding=True)
@@ -252,6 +256,14 @@ class Generation:
 
     def _generated(self) -> list[int]:
         return [] if self._candidate is None else self._candidate.tokens
+
+    def _note_symptoms(self) -> None:
+        """What the last candidate says of the model's health."""
+        candidate = self._candidate
+        if candidate is None or candidate is self._judged or self._model is None:
+            return
+        self._judged = candidate
+        self._model.symptoms.ended(candidate.tokens, candidate.last)
 
     def _pause(self, *, decoding: bool) -> Iterator[None]:
         """Lets others work; their time is not ours."""

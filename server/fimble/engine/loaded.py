@@ -1,36 +1,45 @@
 """A package that is ready to answer: its tokenizer, its opened model, its slots.
 
-Loading probes what the runtime can do with it and measures how fast it is. Knows nothing
-of requests.
+Loading probes what the runtime can do with it, measures how fast it is, and finds a window
+for which there is memory. Knows nothing of requests.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fimble.engine.base import ModelInfo
 from fimble.engine.healing import TokenIndex
+from fimble.engine.load_errors import OutOfMemory
+from fimble.engine.memory_advice import advice_for
 from fimble.engine.package import PackageConfig
-from fimble.engine.runtime import Logits, Model
+from fimble.engine.runtime import Logits, Model, Session
 from fimble.engine.slots import Slot, SlotPool
+from fimble.engine.symptoms import Symptoms
 from fimble.engine.tokens import PackageTokenizer
-from fimble.errors import FimbleError, GenerationFailed, LoadFailed
+from fimble.errors import FimbleError, GenerationFailed, LoadFailed, ModelMisbehaved
 
-__all__ = ["LoadedModel", "load_model", "probe_continuation"]
+__all__ = ["LoadedModel", "load_model", "lower_window", "probe_continuation"]
+
+_log = logging.getLogger(__name__)
 
 #: Prefill slices bound how long one call holds the interpreter. Small ones cost nothing on
 #: a processor; a GPU needs larger ones to be kept busy.
 _SLICE_CPU = 32
 _SLICE_GPU = 256
 _WARM_UP_TOKENS = 4
+#: A window below this is of no use.
+_SMALLEST_WINDOW = 512
 
 
 class LoadedModel:
-    """``window`` is the largest prompt plus answer, in tokens; ``index`` finds tokens by
-    how they begin.
+    """``window`` is the largest prompt plus answer, in tokens; it may become smaller where
+    there is too little memory. ``index`` finds tokens by how they begin.
     """
 
     def __init__(
@@ -48,8 +57,11 @@ class LoadedModel:
         self.window = info.window
         self.slice_tokens = slice_tokens(config, info.continuation)
         self.stop_ids = tokenizer.stop_ids | config.eos_ids
+        self.symptoms = Symptoms()
         self.pool: SlotPool | None = None
         self._model: Model | None = model
+        # Made when the model was loaded, for the first slot.
+        self._reserved: Session | None = None
 
     def open_slots(self, limit: int) -> None:
         """Prepares for ``limit`` slots, none of which is allocated yet."""
@@ -60,15 +72,58 @@ class LoadedModel:
         for slot in self.pool.slots if self.pool else ():
             slot.drop()
         self.pool = None
+        self._reserved = None
         if self._model is not None:
             self._model.close()
         self._model = None
 
+    def reserve(self) -> None:
+        """Makes the first slot's KV cache, with a smaller window where there is not the memory
+        for the whole one. Raises OutOfMemory where there is none for the smallest.
+        """
+        self._reserved = self._new_session(None)
+
     def _make_slot(self) -> Slot:
-        model = self._model
-        if model is None:
+        slot = Slot(lambda: self._new_session(slot), self.info.continuation)
+        return slot
+
+    def _new_session(self, slot: Slot | None) -> Session:
+        """The KV cache for ``slot``: at the other slots' expense, or smaller, if need be."""
+        reserved, self._reserved = self._reserved, None
+        if reserved is not None and reserved.max_length == self.window:
+            return reserved
+        if self._model is None:
             raise GenerationFailed("The model was unloaded.", next_step="Try again.")
-        return Slot(lambda: model.session(self.window), self.info.continuation)
+        while True:
+            try:
+                return self._model.session(self.window)
+            except OutOfMemory as error:
+                if slot is not None and self.pool is not None and self.pool.make_room(slot):
+                    _log.warning("no memory for another slot of %d tokens", self.window)
+                    continue
+                smaller = lower_window(self.window)
+                if smaller is None:
+                    advice = advice_for(self.config, self.window)
+                    raise OutOfMemory(error.message, next_step=advice) from error
+                _log.warning("%s", error)
+                self._lower(smaller)
+
+    def _lower(self, window: int) -> None:
+        wanted, self.window = self.window, window
+        advice = advice_for(self.config, wanted)
+        notice = (
+            f"There was not enough memory for a window of {wanted:,} tokens; {self.config.name} "
+            f"runs with {window:,}. For more: {advice[0].lower()}{advice[1:]}"
+        )
+        _log.warning("%s", notice)
+        self.info = replace(self.info, window=window, notice=notice)
+
+
+def lower_window(window: int) -> int | None:
+    """The next smaller window to try, half as large at least; None below the smallest."""
+    if window <= _SMALLEST_WINDOW:
+        return None
+    return 1 << ((window - 1).bit_length() - 1)  # the power of two below it
 
 
 def slice_tokens(config: PackageConfig, continuation: bool) -> int:
@@ -117,6 +172,15 @@ def load_model(
     )
     loaded = LoadedModel(config, tokenizer, model, info, index)
     loaded.open_slots(slots)
+    try:
+        loaded.reserve()
+    except FimbleError as error:
+        loaded.close()
+        raise LoadFailed(
+            f"The package {config.folder} loads, but there is no memory to work with it: "
+            f"{error.message}",
+            next_step=error.next_step,
+        ) from error
     return loaded
 
 
@@ -129,11 +193,7 @@ def probe_continuation(model: Model, vocabulary: int) -> bool:
     fresh = model.session(32)
     fresh.append(ids)
     expected = fresh.logits().copy()
-    if not np.isfinite(expected[:vocabulary]).all():
-        raise GenerationFailed(
-            "it produces NaN instead of probabilities.",
-            next_step="Try another package for this provider, or update its driver.",
-        )
+    _require_numbers(expected[:vocabulary])
     try:
         model.continuation = True
         session = model.session(32)
@@ -148,6 +208,14 @@ def probe_continuation(model: Model, vocabulary: int) -> bool:
     finally:
         model.continuation = False
     return _agree(expected[:vocabulary], found[:vocabulary])
+
+
+def _require_numbers(logits: Logits) -> None:
+    if not np.isfinite(logits).all():
+        raise ModelMisbehaved(
+            "it produces NaN instead of probabilities.",
+            next_step="Try another package for this provider, or update its driver.",
+        )
 
 
 def _agree(expected: Logits, found: Logits) -> bool:
@@ -181,4 +249,6 @@ def _measure(
         session.append([int(np.argmax(logits[: min(vocabulary, 200)]))])
         logits = session.logits()
         decode.append(time.perf_counter() - begun)
+        # Some NPU packages give numbers for a prompt, and NaN from the third answer token on.
+        _require_numbers(logits[:vocabulary])
     return count / max(min(prefill), 1e-9), 1 / max(min(decode), 1e-9)

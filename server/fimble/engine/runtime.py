@@ -18,7 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fimble.engine.load_errors import explain_generation_error, explain_load_error
+from fimble.engine.load_errors import (
+    explain_generation_error,
+    explain_load_error,
+    is_out_of_memory,
+)
 from fimble.engine.memory_advice import advice_for
 from fimble.engine.package import PackageConfig
 from fimble.errors import GenerationFailed, RuntimeMissing
@@ -97,7 +101,8 @@ class Model:
             return self._og.Model(config)
         except (RuntimeError, MemoryError, ValueError) as error:
             said = str(error) or type(error).__name__
-            advice = advice_for(self.config, self.config.context_length)
+            lacking = isinstance(error, MemoryError) or is_out_of_memory(said)
+            advice = advice_for(self.config, 0) if lacking else ""
             raise explain_load_error(self.config.folder, said, memory_advice=advice) from error
 
     def _accepts_several_tokens(self) -> bool:
@@ -191,6 +196,4 @@ class Session:
 def _failure(what: str, error: Exception) -> GenerationFailed:
     """The runtime's failure in the user's terms. A MemoryError need not have a text."""
     lacking = isinstance(error, MemoryError)
-    return explain_generation_error(
-        what, str(error) or type(error).__name__, out_of_memory=lacking
-    )
+    return explain_generation_error(what, str(error) or type(error).__name__, out_of_memory=lacking)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fimble.engine.protocol import Sampling
 from fimble.engine.runtime import Logits
-from fimble.errors import GenerationFailed
+from fimble.errors import ModelMisbehaved
 
 __all__ = ["Sampler", "Sampling", "top_logprobs"]
 
@@ -38,7 +38,7 @@ class Sampler:
         """The next token of ids 0 to ``vocabulary - 1``, and its log-probability.
 
         The log-probability is the model's own (temperature 1). With ``allowed`` it is as if
-        there were no other ids. Raises GenerationFailed when the logits hold NaN.
+        there were no other ids. Raises ModelMisbehaved when the logits hold NaN.
         """
         # Rows beyond the tokenizer's last id are padding of the matrix.
         logits = logits[:vocabulary]
@@ -52,7 +52,7 @@ class Sampler:
         # argmax gives the first NaN where there is one, so this looks at all of them.
         highest = float(logits[best])
         if not math.isfinite(highest):
-            raise GenerationFailed(
+            raise ModelMisbehaved(
                 "The model produced NaN instead of probabilities.",
                 next_step="This package does not work on this provider and driver; try another "
                 "package, or update the driver.",

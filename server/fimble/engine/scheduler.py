@@ -194,6 +194,8 @@ class Scheduler:
         except StopIteration:
             self._end(job, Done())
         except FimbleError as error:
+            if isinstance(error, GenerationFailed):
+                _log.warning("a request failed: %s", error)
             self._end(job, error)
         except Exception as error:  # noqa: BLE001
             # A bug of ours or the runtime's: the log has it, the other requests go on.

@@ -50,6 +50,11 @@ class Slot:
             self._session = self._make_session()
         return self._session
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds memory."""
+        return self._session is not None
+
     def reusable(self, ids: Sequence[int]) -> int:
         """How many leading tokens of ``ids`` need not be computed; at most all but one,
         since something must be appended for there to be logits.
@@ -137,6 +142,19 @@ class SlotPool:
             slot.document = document
             slot.last_used = next(self._clock)
         return slot
+
+    def make_room(self, slot: Slot) -> bool:
+        """Frees the memory of all slots but ``slot``, for which there was none left; False if
+        there are no others. As many as there were are all that there will be from now on.
+
+        Whoever holds one of them computes what was in it again.
+        """
+        others = [each for each in self.slots if each is not slot and each.is_open]
+        if others:
+            self._limit = min(self._limit, len(others))
+        for other in others:
+            other.drop()
+        return bool(others)
 
     def release(self, slot: Slot, holder: object) -> None:
         """Ends ``holder``'s use of the slot; its state stays for the next request."""

@@ -165,6 +165,7 @@ def model_info_to_json(info: ModelInfo) -> dict[str, Any]:
         "prefill_tokens_per_s": info.prefill_tokens_per_s,
         "decode_tokens_per_s": info.decode_tokens_per_s,
         "healing": info.healing,
+        "notice": info.notice,
     }
 
 
@@ -179,6 +180,7 @@ def model_info_from_json(data: Mapping[str, Any]) -> ModelInfo:
         prefill_tokens_per_s=data["prefill_tokens_per_s"],
         decode_tokens_per_s=data["decode_tokens_per_s"],
         healing=data.get("healing", False),
+        notice=data.get("notice", ""),
     )
 
 

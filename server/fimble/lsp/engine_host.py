@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
+from fimble.assist.answer import ModelCall
 from fimble.assist.budget import budget_for
 from fimble.assist.completion import CompletionService
 from fimble.assist.prompt import Assemble, own_text_only
@@ -44,6 +45,7 @@ class EngineHost:
         messages: Messages,
         progress: LoadProgress,
         assemble: Assemble = own_text_only,
+        on_call: Callable[[ModelCall], None] = lambda call: None,
     ) -> None:
         self._connect = connect
         self.model = model
@@ -55,11 +57,14 @@ class EngineHost:
         #: Whether the engine has answered, and has not failed since.
         self.works = False
         self._assemble = assemble
+        self._on_call = on_call
         self._engine = connect(model, self._on_event)
         self.completions = self._service()
 
     def _service(self) -> CompletionService:
-        return CompletionService(self._engine, self._assemble, grace=_GRACE_SECONDS)
+        return CompletionService(
+            self._engine, self._assemble, grace=_GRACE_SECONDS, on_call=self._on_call
+        )
 
     async def warm(self, settings: CompletionSettings) -> None:
         """Starts the engine and loads the model; a failure is shown, not raised."""
@@ -80,7 +85,7 @@ class EngineHost:
         self.completions.end_all()
         self._engine = self._connect(model, self._on_event)
         self.completions = self._service()
-        self._messages.recovered()
+        self._messages.start_over()
         return former
 
     def failed(self, error: FimbleError) -> None:
@@ -109,6 +114,8 @@ class EngineHost:
         if event.kind in ("starting", "loading"):
             self._status.engine("starting" if event.kind == "starting" else "loading")
             self._progress.report(event.message)
+        elif event.kind == "notice":
+            self._messages.warning(event.message)
         elif event.kind == "died":
             self.works = False
             self._death_told = True

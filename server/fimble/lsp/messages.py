@@ -1,7 +1,8 @@
 """Messages to the user (``window/showMessage``): each distinct cause is told once.
 
 Completions are asked for on every keystroke; what is wrong stays wrong, and saying so once
-is enough. When things work again, the next failure is news.
+is enough. When things work again, the next failure is news; but a model that gives nonsense now
+and then is told of once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 from lsprotocol import types
 
-from fimble.errors import FimbleError
+from fimble.errors import FimbleError, ModelMisbehaved
 
 __all__ = ["Messages"]
 
@@ -25,10 +26,13 @@ class Messages:
     def __init__(self, show: Callable[[types.ShowMessageParams], None]) -> None:
         self._show = show
         self._told: set[str] = set()
+        # What an answer that works does not take back.
+        self._lasting: set[str] = set()
 
     def error(self, error: FimbleError) -> None:
         """Tells of a failure, unless it was told before."""
-        self._tell(types.MessageType.Error, f"fimble: {error}")
+        lasting = isinstance(error, ModelMisbehaved)
+        self._tell(types.MessageType.Error, f"fimble: {error}", lasting=lasting)
 
     def warning(self, text: str) -> None:
         """Tells of something that the user should know, unless it was told before."""
@@ -43,11 +47,16 @@ class Messages:
         """Things work: any failure from now on is worth telling again."""
         self._told.clear()
 
-    def _tell(self, kind: types.MessageType, text: str) -> None:
+    def start_over(self) -> None:
+        """With another model everything is worth telling."""
+        self._told.clear()
+        self._lasting.clear()
+
+    def _tell(self, kind: types.MessageType, text: str, *, lasting: bool = False) -> None:
         # "… again in 3 s" and "… in 2 s" are one cause.
         cause = re.sub(r"\d+", "#", text)
-        if cause in self._told:
+        if cause in self._told | self._lasting:
             return
-        self._told.add(cause)
+        (self._lasting if lasting else self._told).add(cause)
         logger.warning("told the user: %s", text)
         self._show(types.ShowMessageParams(kind, text))
