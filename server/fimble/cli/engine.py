@@ -18,8 +18,22 @@ def command() -> None:
 
 @command.command("start")
 @click.option("--model", metavar="NAME|PATH", default="", help="The package to load first.")
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(min=64),
+    default=EngineOptions().context_tokens,
+    show_default=True,
+    help="The longest prompt plus answer; each slot reserves memory for all of it.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    default=EngineOptions().slots,
+    show_default=True,
+    help="How many prompts are kept at once.",
+)
 @json_option
-def start_engine(model: str, as_json: bool) -> None:
+def start_engine(model: str, context_tokens: int, slots: int, as_json: bool) -> None:
     """Start the engine, if it does not run already.
 
     Editors start it by themselves; this is for warming it before the first window opens.
@@ -28,7 +42,8 @@ def start_engine(model: str, as_json: bool) -> None:
     Example:
       fimble engine start --model qwen2.5-coder-0.5b
     """
-    _show(control.start(EngineOptions(model=model)), as_json)
+    options = EngineOptions(model=model, context_tokens=context_tokens, slots=slots)
+    _show(control.start(options), as_json)
 
 
 @command.command("status")
@@ -72,5 +87,7 @@ def _show(status: control.EngineStatus | None, as_json: bool) -> None:
             f"model {model['name']} on {model['provider']}, window {model['window']} tokens, "
             f"{model['state']}"
         )
+        if model.get("notice"):
+            click.echo(f"note: {model['notice']}")
     for number, slot in enumerate(status.slots):
         click.echo(f"slot {number}: {slot['tokens']} tokens{', busy' if slot['busy'] else ''}")

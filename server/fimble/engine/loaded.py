@@ -23,8 +23,9 @@ from fimble.engine.slots import Slot, SlotPool
 from fimble.engine.symptoms import Symptoms
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import FimbleError, GenerationFailed, LoadFailed, ModelMisbehaved
+from fimble.models.memory_plan import lower_steps
 
-__all__ = ["LoadedModel", "load_model", "lower_window", "probe_continuation"]
+__all__ = ["LoadedModel", "load_model", "probe_continuation"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +34,6 @@ _log = logging.getLogger(__name__)
 _SLICE_CPU = 32
 _SLICE_GPU = 256
 _WARM_UP_TOKENS = 4
-#: A window below this is of no use.
-_SMALLEST_WINDOW = 512
 
 
 class LoadedModel:
@@ -101,29 +100,22 @@ class LoadedModel:
                 if slot is not None and self.pool is not None and self.pool.make_room(slot):
                     _log.warning("no memory for another slot of %d tokens", self.window)
                     continue
-                smaller = lower_window(self.window)
-                if smaller is None:
+                smaller = lower_steps(self.window)
+                if not smaller:
                     advice = advice_for(self.config, self.window)
                     raise OutOfMemory(error.message, next_step=advice) from error
                 _log.warning("%s", error)
-                self._lower(smaller)
+                self._lower(smaller[0])
 
     def _lower(self, window: int) -> None:
         wanted, self.window = self.window, window
         advice = advice_for(self.config, wanted)
         notice = (
             f"There was not enough memory for a window of {wanted:,} tokens; {self.config.name} "
-            f"runs with {window:,}. For more: {advice[0].lower()}{advice[1:]}"
+            f"runs with {window:,}. {advice}"
         )
         _log.warning("%s", notice)
         self.info = replace(self.info, window=window, notice=notice)
-
-
-def lower_window(window: int) -> int | None:
-    """The next smaller window to try, half as large at least; None below the smallest."""
-    if window <= _SMALLEST_WINDOW:
-        return None
-    return 1 << ((window - 1).bit_length() - 1)  # the power of two below it
 
 
 def slice_tokens(config: PackageConfig, continuation: bool) -> int:

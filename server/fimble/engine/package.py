@@ -23,7 +23,6 @@ class PackageConfig:
     """``context_length`` is the model's own window in tokens, ``vocab_size`` the width of
     its logits, ``eos_ids`` where it ends by its own account. ``providers`` are the names
     in the order of the file; empty means CPU. ``weights`` is the decoder's ONNX file.
-    ``share_buffer``: past and present KV cache are one buffer, reserved for the whole window.
     ``stamp`` changes when the package is replaced by another one. ``sampling`` is what the
     package wants where a request leaves it open.
     """
@@ -35,7 +34,6 @@ class PackageConfig:
     eos_ids: frozenset[int]
     providers: tuple[str, ...]
     weights: Path
-    share_buffer: bool
     stamp: int
     sampling: Sampling
 
@@ -76,7 +74,6 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
             eos_ids=frozenset(eos if isinstance(eos, list) else [eos]),
             providers=tuple(key for entry in options for key in entry),
             weights=folder / decoder["filename"],
-            share_buffer=bool(data.get("search", {}).get("past_present_share_buffer", False)),
             stamp=package_stamp(folder),
             sampling=_sampling(data.get("search")),
         )

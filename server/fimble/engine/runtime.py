@@ -102,7 +102,7 @@ class Model:
         except (RuntimeError, MemoryError, ValueError) as error:
             said = str(error) or type(error).__name__
             lacking = isinstance(error, MemoryError) or is_out_of_memory(said)
-            advice = advice_for(self.config, 0) if lacking else ""
+            advice = advice_for(self.config) if lacking else ""
             raise explain_load_error(self.config.folder, said, memory_advice=advice) from error
 
     def _accepts_several_tokens(self) -> bool:
