@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from math import exp
+from typing import Literal
 
 from fimble.assist.prompt import Prompt
 from fimble.assist.stops import Stops
 from fimble.engine.protocol import CompletionChunk, FinishReason, Timings, Usage
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "ModelCall"]
 
 #: Tokens before a low confidence says something.
 _TOKENS_TO_JUDGE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One request to the engine that has ended, in whatever way, and what it is known to have
+    cost. One that was stopped before the first piece of its answer came has no ``usage``.
+    """
+
+    model: str
+    language: str | None
+    usage: Usage
 
 
 class Answer:
@@ -37,6 +50,7 @@ class Answer:
         model: str,
         provider: str,
         least_confidence: float = 0.0,
+        on_end: Callable[[Answer], None] = lambda answer: None,
     ) -> None:
         self.text = ""
         self.usage = Usage()
@@ -49,7 +63,11 @@ class Answer:
         self.error: BaseException | None = None
         #: Whether it goes on when nobody waits for it.
         self.detached = False
+        #: Whether it was made before anybody asked, and nobody has had it since.
+        self.ahead = False
         self._waiting = 0
+        self._on_end = on_end
+        self._state: Literal["new", "asked", "over"] = "new"
         self._least_confidence = least_confidence
         self._stops = stops
         self._grown = asyncio.Event()
@@ -85,6 +103,7 @@ class Answer:
         if self.finish is None:
             self.finish = "cancelled"
         self._task.cancel()
+        self._call_is_over()
 
     def abandon(self, grace: float) -> None:
         """Whoever waited has gone: ends it, unless somebody wants it within ``grace`` seconds."""
@@ -94,6 +113,7 @@ class Answer:
             self.cancel()
 
     async def _run(self, chunks: AsyncGenerator[CompletionChunk, None]) -> None:
+        self._state = "asked"
         try:
             async for chunk in chunks:
                 if self._take(chunk):
@@ -107,7 +127,14 @@ class Answer:
             self.error = error
             self._tell()
         finally:
+            self._call_is_over()
             await chunks.aclose()
+
+    def _call_is_over(self) -> None:
+        """Tells once that the engine was asked, and will not be heard of any more."""
+        if self._state == "asked":
+            self._state = "over"
+            self._on_end(self)
 
     def _take(self, chunk: CompletionChunk) -> bool:
         """Adds a piece; whether that was enough."""

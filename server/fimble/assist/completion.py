@@ -7,20 +7,20 @@ at all is ``policy``'s affair, and who may replace whom is the caller's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 
-from fimble.assist.answer import Answer
+from fimble.assist.answer import Answer, ModelCall
 from fimble.assist.budget import budget_for
 from fimble.assist.memory import Memory, Remembered
 from fimble.assist.place import Place, place_of
 from fimble.assist.prompt import Assemble, Prompt, Prompts, own_text_only
 from fimble.assist.settings import CompletionSettings
 from fimble.assist.stops import Stops
-from fimble.assist.suggestion import Suggestion, suggestion_from
+from fimble.assist.suggestion import Source, Suggestion, suggestion_from
 from fimble.assist.trim import badness, trim
 from fimble.engine.base import Engine, ModelInfo
-from fimble.engine.protocol import CompletionChunk, CompletionRequest, Priority
+from fimble.engine.protocol import CompletionChunk, CompletionRequest, Priority, Usage
 from fimble.errors import ModelError
 from fimble_context.document import Document
 
@@ -36,12 +36,19 @@ class CompletionService:
     """Completions from one engine. Remembers suggestions, anchors and token counts."""
 
     def __init__(
-        self, engine: Engine, assemble: Assemble = own_text_only, *, grace: float = 0.0
+        self,
+        engine: Engine,
+        assemble: Assemble = own_text_only,
+        *,
+        grace: float = 0.0,
+        on_call: Callable[[ModelCall], None] = lambda call: None,
     ) -> None:
         """``grace``: the seconds for which an answer that nobody waits for any more goes on
         being made. Editors cancel at every keystroke, and ask for the same a moment later.
+        ``on_call`` gets every call of the model when it has ended.
         """
         self._engine = engine
+        self._on_call = on_call
         self._grace = grace
         self._prompts = Prompts(engine, assemble)
         self._memory = Memory()
@@ -68,11 +75,14 @@ class CompletionService:
         """
         place = place_of(document, offset, settings.multiline)
         found = self._memory.find(name, place)
-        remembered = found is not None
+        source: Source = "engine"
         least = 0.0 if invoked else settings.min_confidence
         if found is None:
             found = await self._ask(name, place, settings, "completion", least)
+        else:
+            source = "ahead" if found.answer.ahead else "memory"
         await self._wait(found, place)
+        found.answer.ahead = False
         prompt = found.answer.prompt
         suggestion = suggestion_from(
             found.answer,
@@ -80,7 +90,7 @@ class CompletionService:
             prompt.context,
             accepted=found.typed,
             typed=prompt.typed,
-            remembered=remembered,
+            source=source,
             least_confidence=least,
         )
         if invoked and settings.candidates > 1:
@@ -98,7 +108,7 @@ class CompletionService:
         place = place_of(document, offset, settings.multiline)
         if self._memory.find(name, place) is None:
             found = await self._ask(name, place, settings, "warmup", settings.min_confidence)
-            found.answer.detached = True
+            found.answer.detached = found.answer.ahead = True
 
     def at_hand(
         self, document: Document, offset: int, settings: CompletionSettings, *, name: str
@@ -186,6 +196,7 @@ class CompletionService:
             heal=bool(prompt.typed),
         )
         self.end(name)
+        language = place.document.language
         answer = Answer(
             self._engine.complete(request),
             Stops(_longest(place, settings)),
@@ -193,6 +204,7 @@ class CompletionService:
             model=info.name,
             provider=info.provider,
             least_confidence=least_confidence,
+            on_end=lambda answer: self._on_call(ModelCall(answer.model, language, answer.usage)),
         )
         self._growing[name] = answer
         return self._memory.add(name, place, answer)
@@ -235,7 +247,9 @@ class CompletionService:
                 stop=("\n",) if _ends_with_line(place, settings) else (),
                 heal=bool(prompt.typed),
             )
-            found.alternatives.extend(await _texts(self._engine.complete(request)))
+            texts, usage = await _texts(self._engine.complete(request))
+            found.alternatives.extend(texts)
+            self._on_call(ModelCall(suggestion.model, place.document.language, usage))
         typed, one = found.typed, bool(found.typed)
         rests = [t[len(typed) :] for t in found.alternatives if t.startswith(typed)]
         return suggestion.with_alternatives(
@@ -243,15 +257,17 @@ class CompletionService:
         )
 
 
-async def _texts(chunks: AsyncGenerator[CompletionChunk, None]) -> list[str]:
-    """The whole text of each candidate."""
+async def _texts(chunks: AsyncGenerator[CompletionChunk, None]) -> tuple[list[str], Usage]:
+    """The whole text of each candidate, and what they cost."""
     texts: dict[int, str] = {}
+    usage = Usage()
     try:
         async for chunk in chunks:
+            usage = chunk.usage or usage
             texts[chunk.index] = texts.get(chunk.index, "") + chunk.text
     finally:
         await chunks.aclose()
-    return [texts[index].replace("\r\n", "\n") for index in sorted(texts)]
+    return [texts[index].replace("\r\n", "\n") for index in sorted(texts)], usage
 
 
 def _ends_with_line(place: Place, settings: CompletionSettings) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fimble.assist.answer import Answer
 from fimble.assist.place import Place
@@ -10,7 +11,11 @@ from fimble.assist.trim import trim
 from fimble.engine.protocol import FinishReason, Timings, Usage
 from fimble_context.assemble import Context
 
-__all__ = ["Suggestion", "suggestion_from"]
+__all__ = ["Source", "Suggestion", "suggestion_from"]
+
+#: Where a suggestion came from: the engine was asked for it, it was remembered, or it was
+#: made ahead of being asked for.
+Source = Literal["engine", "memory", "ahead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +24,8 @@ class Suggestion:
 
     ``alternatives`` are other texts for the same range. ``context`` is what the prompt was
     made of, and ``typed`` what stood behind it as the middle's beginning; both are of the
-    prompt that the answer was made for. ``remembered`` says that no model was asked, and
-    ``usage`` is then nothing. ``confidence`` is the mean probability of a token, if known.
+    prompt that the answer was made for. Where ``source`` is not the engine, no model was asked
+    for this, and ``usage`` is nothing. ``confidence`` is the mean probability of a token, if known.
     """
 
     text: str
@@ -34,8 +39,13 @@ class Suggestion:
     context: Context
     typed: str = ""
     confidence: float | None = None
-    remembered: bool = False
+    source: Source = "engine"
     alternatives: tuple[str, ...] = field(default=())
+
+    @property
+    def remembered(self) -> bool:
+        """Whether no model was asked."""
+        return self.source != "engine"
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -55,7 +65,7 @@ def suggestion_from(
     *,
     accepted: str,
     typed: str,
-    remembered: bool,
+    source: Source,
     least_confidence: float,
 ) -> Suggestion:
     """What of ``answer`` is to be inserted at ``place``, where ``accepted`` of it stands."""
@@ -68,13 +78,13 @@ def suggestion_from(
         text=text,
         start=place.offset,
         end=place.offset,
-        usage=Usage() if remembered else answer.usage,
-        timings=Timings() if remembered else answer.timings,
+        usage=answer.usage if source == "engine" else Usage(),
+        timings=answer.timings if source == "engine" else Timings(),
         model=answer.model,
         provider=answer.provider,
         finish=answer.finish or "stop",
         context=context,
         typed=typed,
         confidence=answer.confidence,
-        remembered=remembered,
+        source=source,
     )

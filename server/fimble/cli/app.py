@@ -26,6 +26,7 @@ COMMANDS = {
     "engine": "fimble.cli.engine",
     "model": "fimble.cli.model",
     "serve": "fimble.cli.serve",
+    "stats": "fimble.cli.stats",
 }
 
 

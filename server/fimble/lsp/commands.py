@@ -19,6 +19,7 @@ from fimble.errors import FimbleError
 from fimble.lsp.ahead import Ahead
 from fimble.lsp.convert import offset_of
 from fimble.lsp.offers import Offer, Offers
+from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.suggestions import Suggestions, ViewOf
 from fimble.lsp.text_sync import OpenDocuments
 
@@ -38,6 +39,7 @@ class Commands:
         offers: Offers,
         ahead: Ahead,
         view_of: ViewOf,
+        statistics: SessionStatistics,
         on_snooze: Callable[[], None],
     ) -> None:
         self._documents = documents
@@ -45,12 +47,14 @@ class Commands:
         self._offers = offers
         self._ahead = ahead
         self._view_of = view_of
+        self._statistics = statistics
         self._on_snooze = on_snooze
 
     def accepted(self, *arguments: Any) -> None:
         """The editor has inserted an offer: its successor is made while the user reads."""
         offer = self._offer(arguments)
         if offer is not None:
+            self._statistics.accepted(offer, len(offer.text))
             self._follow(offer, len(offer.text), whole=True)
 
     def partially_accepted(self, *arguments: Any) -> None:
@@ -60,6 +64,7 @@ class Commands:
             raise _unusable("fimble.partiallyAccepted takes [id, length].")
         if offer is not None:
             taken = _prefix_of_units(offer.text, int(arguments[1]))
+            self._statistics.accepted(offer, taken)
             self._follow(offer, taken, whole=taken >= len(offer.text))
 
     def snooze(self, *arguments: Any) -> None:

@@ -12,6 +12,7 @@ from lsprotocol import types
 
 from fimble.lsp.convert import offset_of, range_of
 from fimble.lsp.offers import Offers
+from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.suggestions import Suggestions, ViewOf
 from fimble.lsp.text_sync import OpenDocuments
 
@@ -32,7 +33,9 @@ class Completions:
         suggestions: Suggestions,
         offers: Offers,
         view_of: ViewOf,
+        statistics: SessionStatistics,
     ) -> None:
+        self._statistics = statistics
         self._documents = documents
         self._suggestions = suggestions
         self._offers = offers
@@ -40,6 +43,7 @@ class Completions:
 
     async def answer(self, params: types.CompletionParams) -> types.CompletionList:
         """The list for a position."""
+        asked_at = self._statistics.now()
         nothing = types.CompletionList(is_incomplete=True, items=[])
         uri = params.text_document.uri
         document, view = self._documents.get(uri), self._view_of(uri)
@@ -58,6 +62,7 @@ class Completions:
         text = word + suggestion.text
         start = offset - len(word)
         offer = self._offers.add(uri, text, start)
+        self._statistics.answered(uri, [offer], suggestion, asked_at)
         label = text.strip().splitlines()[0][:_LONGEST_LABEL]
         item = types.CompletionItem(
             label,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from fimble import __version__
@@ -20,18 +21,25 @@ __all__ = ["serve"]
 logger = logging.getLogger(__name__)
 
 
-def serve(model: str | None, *, connect: Connect | None = None) -> int:
+def serve(
+    model: str | None,
+    *,
+    connect: Connect | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> int:
     """Serves one editor over standard input and output until it is done; the exit code.
 
     ``model`` is a package's name or path; None leaves it to the settings. 0 after
-    ``shutdown`` and ``exit``, 1 after any other end, such as the editor's death.
+    ``shutdown`` and ``exit``, 1 after any other end, such as the editor's death. ``clock``:
+    see ``FimbleServer``.
     """
     stdin, stdout = take_standard_streams()
     start_logging()
     logger.info("fimble %s serves", __version__)
 
     async def run() -> int:
-        return await FimbleServer(connect or _local_engine, model=model or "").run(stdin, stdout)
+        server = FimbleServer(connect or _local_engine, model=model or "", clock=clock)
+        return await server.run(stdin, stdout)
 
     spare_collector()
     loop = asyncio.new_event_loop()

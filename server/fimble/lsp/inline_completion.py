@@ -14,6 +14,7 @@ from lsprotocol import types
 from fimble.assist.completion import Suggestion
 from fimble.lsp.convert import offset_of, range_of, span_of
 from fimble.lsp.offers import Offers
+from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.suggestions import Suggestions, ViewOf
 from fimble.lsp.text_sync import OpenDocuments
 from fimble_context.document import Document, Edit
@@ -34,7 +35,9 @@ class InlineCompletions:
         suggestions: Suggestions,
         offers: Offers,
         view_of: ViewOf,
+        statistics: SessionStatistics,
     ) -> None:
+        self._statistics = statistics
         self._documents = documents
         self._suggestions = suggestions
         self._offers = offers
@@ -42,6 +45,7 @@ class InlineCompletions:
 
     async def answer(self, params: types.InlineCompletionParams) -> types.InlineCompletionList:
         """The suggestions for a position: several only if the user asked for them."""
+        asked_at = self._statistics.now()
         uri = params.text_document.uri
         invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
         document, view = self._documents.get(uri), self._view_of(uri)
@@ -53,7 +57,7 @@ class InlineCompletions:
             return _NOTHING
         selected = params.context.selected_completion_info
         if selected is not None:
-            return await self._continue_selected(uri, document, selected, invoked)
+            return await self._continue_selected(uri, document, selected, invoked, asked_at)
         suggestion = await self._suggestions.suggest(
             uri, view.document, view.inside(offset), invoked=invoked
         )
@@ -61,7 +65,7 @@ class InlineCompletions:
             return _NOTHING
         start, end = view.outside(suggestion.start), view.outside(suggestion.end)
         span = range_of(document, start, end, encoding)
-        return self._items(uri, suggestion, "", start, span)
+        return self._items(uri, suggestion, "", start, span, asked_at)
 
     async def _continue_selected(
         self,
@@ -69,6 +73,7 @@ class InlineCompletions:
         document: Document,
         selected: types.SelectedCompletionInfo,
         invoked: bool,
+        asked_at: float,
     ) -> types.InlineCompletionList:
         """What goes on behind the item selected in the editor's list, and begins with it."""
         start, end = span_of(document, selected.range, self._documents.encoding)
@@ -82,19 +87,29 @@ class InlineCompletions:
         )
         if suggestion is None:
             return _NOTHING
-        return self._items(uri, suggestion, selected.text, start, span)
+        return self._items(uri, suggestion, selected.text, start, span, asked_at)
 
     def _items(
-        self, uri: str, suggestion: Suggestion, chosen: str, start: int, span: types.Range
+        self,
+        uri: str,
+        suggestion: Suggestion,
+        chosen: str,
+        start: int,
+        span: types.Range,
+        asked_at: float,
     ) -> types.InlineCompletionList:
-        items = []
-        for text in suggestion.texts:
-            offer = self._offers.add(uri, chosen + text, start)
-            # The editor filters by what stands in the range, which is not what we continue.
-            filter_text = chosen + text if chosen else None
-            items.append(
+        offers = [self._offers.add(uri, chosen + text, start) for text in suggestion.texts]
+        self._statistics.answered(uri, offers, suggestion, asked_at)
+        return types.InlineCompletionList(
+            [
                 types.InlineCompletionItem(
-                    chosen + text, filter_text=filter_text, range=span, command=offer.command
+                    offer.text,
+                    # The editor filters by what stands in the range, which is not what we
+                    # continue.
+                    filter_text=offer.text if chosen else None,
+                    range=span,
+                    command=offer.command,
                 )
-            )
-        return types.InlineCompletionList(items)
+                for offer in offers
+            ]
+        )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-from collections.abc import Coroutine
+import time
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lsprotocol import types
@@ -29,6 +30,7 @@ from fimble.lsp.offers import ACCEPTED, PARTIALLY_ACCEPTED, Offers
 from fimble.lsp.progress import LoadProgress
 from fimble.lsp.protocol import FimbleProtocol
 from fimble.lsp.settings import Settings
+from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.status import StatusLine
 from fimble.lsp.suggestions import Suggestions
 from fimble.lsp.transport import StdoutWriter, messages_from, read_in_thread
@@ -44,12 +46,19 @@ class FimbleServer(LanguageServer):
     """One editor window's server. ``connect`` makes the engine for a model.
 
     ``model`` is what the command line chose (name or path); it takes precedence over the
-    settings, which may name installed packages only.
+    settings, which may name installed packages only. ``clock`` (monotonic seconds) is what
+    statistics are timed by.
     """
 
     protocol: FimbleProtocol
 
-    def __init__(self, connect: Connect, *, model: str = "") -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        model: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__(
             "fimble",
             __version__,
@@ -68,6 +77,7 @@ class FimbleServer(LanguageServer):
         self.watched_files = WatchedFiles(self)
         self.configuration = Configuration(self, self.messages, self._settings_changed)
         self.workspace_host = WorkspaceHost(self.documents)
+        self.statistics = SessionStatistics(self.documents, clock)
         self.host = EngineHost(
             connect,
             model=model,
@@ -75,6 +85,7 @@ class FimbleServer(LanguageServer):
             messages=self.messages,
             progress=self.load_progress,
             assemble=self.workspace_host.assemble,
+            on_call=self.statistics.counts.called,
         )
         view_of = self.protocol.notebooks.view_of
         self.suggestions = Suggestions(
@@ -86,9 +97,11 @@ class FimbleServer(LanguageServer):
         )
         offers = Offers()
         self.inline_completions = InlineCompletions(
-            self.documents, self.suggestions, offers, view_of
+            self.documents, self.suggestions, offers, view_of, self.statistics
         )
-        self.completions = Completions(self.documents, self.suggestions, offers, view_of)
+        self.completions = Completions(
+            self.documents, self.suggestions, offers, view_of, self.statistics
+        )
         self.ahead = Ahead(self.documents, self.suggestions, view_of)
         self.commands = Commands(
             self.documents,
@@ -96,9 +109,15 @@ class FimbleServer(LanguageServer):
             offers,
             self.ahead,
             view_of,
+            self.statistics,
             on_snooze=self._show_silence,
         )
-        self.documents.listeners += [self.workspace_host, self.suggestions, self.ahead]
+        self.documents.listeners += [
+            self.workspace_host,
+            self.suggestions,
+            self.ahead,
+            self.statistics,
+        ]
         self.protocol.on_exit = lambda code: self._ended.set()
         self._register_features()
 
@@ -113,6 +132,7 @@ class FimbleServer(LanguageServer):
             task.cancel()
         self.workspace_host.close()
         await self.host.aclose()
+        await self.statistics.close()
         return self.protocol.exit_code
 
     def report_server_error(self, error: Exception, source: Any) -> None:
@@ -139,6 +159,8 @@ class FimbleServer(LanguageServer):
         @self.feature(types.SHUTDOWN)
         def shutdown(params: None) -> None:
             self.suggestions.supersede_all()
+            # Some editors end us before we have come to an end of our own.
+            self._start(self.statistics.close())
 
         @self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
         async def configuration(params: types.DidChangeConfigurationParams) -> None:
@@ -227,6 +249,7 @@ class FimbleServer(LanguageServer):
 
     def _apply(self, settings: Settings) -> None:
         self._show_silence()
+        self.statistics.use(settings.statistics)
         self.workspace_host.use(settings.completion.exclude_patterns)
         if not settings.completion.enabled:
             self.suggestions.supersede_all()

@@ -43,11 +43,15 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. ``model`` names a package; "" leaves the choice to the engine."""
+    """All settings. ``model`` names a package; "" leaves the choice to the engine.
+
+    ``statistics`` lets numbers about suggestions be kept on this machine.
+    """
 
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: str = field(default="", metadata={"check": _check_package_name})
+    statistics: bool = True
 
 
 def parse_settings(raw: Any) -> tuple[Settings, list[str]]:
