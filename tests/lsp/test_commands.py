@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,31 @@ async def test_snoozing() -> None:
     assert len(engine.requests) == 1
 
 
+async def test_snoozing_ends_by_itself() -> None:
+    async with in_process(lambda model: ScriptedEngine(["1"])) as session:
+        wire = await opened(session, "x = \n")
+        await command(wire, "fimble.snooze", 60)
+        await command(wire, "fimble.snooze", 0.002)  # a tenth of a second, and not an hour
+        await wire.until(lambda: states(wire)[-1] == "ready")
+        assert states(wire)[-2] == "disabled"
+        assert len(await wire.complete(URI, 0, 4)) == 1
+
+
+async def test_the_budget_that_is_shown_follows_the_latency() -> None:
+    engine = ScriptedEngine(["1"])
+    engine.info = replace(engine.info, prefill_tokens_per_s=500, decode_tokens_per_s=100)
+    async with in_process(lambda model: engine) as session:
+        wire = await opened(session, "x = \n", latencyMs=300)
+        for latency in (200, 400):
+            settings = {"completion": {"latencyMs": latency}}
+            wire.notify("workspace/didChangeConfiguration", {"settings": {"fimble": settings}})
+        await wire.until(lambda: wire.sent("fimble/status")[-1]["budget"]["prompt"] == 2000)
+        budgets = [sent["budget"] for sent in wire.sent("fimble/status") if sent["budget"]]
+    # Ten times the latency for a prompt, four times for an answer, within their bounds.
+    shown = list(dict.fromkeys((budget["prompt"], budget["answer"]) for budget in budgets))
+    assert shown == [(1500, 64), (1000, 64), (2000, 64)]
+
+
 async def test_the_prompt_is_shown_with_its_sections() -> None:
     engine = ScriptedEngine(["1"])
     async with in_process(lambda model: engine) as session:
@@ -257,7 +283,7 @@ async def test_several_candidates_when_the_user_asks() -> None:
         assert len(engine.requests) == 2
         # Cycling asks again and again.
         assert [item["insertText"] for item in await invoke(wire, 0, 4)] == ["1", "2"]
-    assert [(request.n, request.temperature > 0) for request in engine.requests] == [
+    assert [(request.n, bool(request.temperature)) for request in engine.requests] == [
         (1, False),
         (3, True),
     ]

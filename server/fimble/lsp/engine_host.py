@@ -15,7 +15,7 @@ from fimble.assist.budget import budget_for
 from fimble.assist.completion import CompletionService
 from fimble.assist.prompt import Assemble, own_text_only
 from fimble.assist.settings import CompletionSettings
-from fimble.engine.base import Engine
+from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.client import EngineEvent
 from fimble.errors import EngineUnavailable, FimbleError
 from fimble.lsp.messages import Messages
@@ -58,6 +58,8 @@ class EngineHost:
         self.works = False
         self._assemble = assemble
         self._on_call = on_call
+        self._settings = CompletionSettings()
+        self._info: ModelInfo | None = None
         self._engine = connect(model, self._on_event)
         self.completions = self._service()
 
@@ -66,7 +68,13 @@ class EngineHost:
             self._engine, self._assemble, grace=_GRACE_SECONDS, on_call=self._on_call
         )
 
-    async def warm(self, settings: CompletionSettings) -> None:
+    def use_settings(self, settings: CompletionSettings) -> None:
+        """The settings of the moment: the budget that is shown follows from them."""
+        self._settings = settings
+        if self._info is not None:
+            self._status.show_budget(budget_for(self._info, settings))
+
+    async def warm(self) -> None:
         """Starts the engine and loads the model; a failure is shown, not raised."""
         self.warmed = True
         try:
@@ -75,13 +83,15 @@ class EngineHost:
             self.failed(error)
         else:
             self.works = True
-            self._status.ready(info.name, info.provider, budget_for(info, settings))
+            self._info = info
+            self._status.ready(info.name, info.provider, budget_for(info, self._settings))
             self._progress.end()
 
     def use_model(self, model: str) -> Engine:
         """Goes over to another model; the former engine, to be closed, is returned."""
         former, self.model = self._engine, model
         self.warmed = self.works = False
+        self._info = None
         self.completions.end_all()
         self._engine = self._connect(model, self._on_event)
         self.completions = self._service()

@@ -70,6 +70,7 @@ class FimbleServer(LanguageServer):
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         self._initialized = False
+        self._waking: asyncio.TimerHandle | None = None
         self.documents = self.protocol.documents
         self.status = StatusLine(self.protocol.notify)
         self.messages = Messages(self.window_show_message)
@@ -253,9 +254,10 @@ class FimbleServer(LanguageServer):
         self.workspace_host.use(settings.completion.exclude_patterns)
         if not settings.completion.enabled:
             self.suggestions.supersede_all()
+        self.host.use_settings(settings.completion)
         if settings.completion.enabled and not self.host.warmed:
             # In the background: nothing waits for it.
-            self._start(self.host.warm(settings.completion))
+            self._start(self.host.warm())
 
     def _show_silence(self) -> None:
         """Tells in the status line why there are no completions, where there are none."""
@@ -264,6 +266,12 @@ class FimbleServer(LanguageServer):
             why = "completion.enabled is false."
         elif self.suggestions.snoozed:
             why = "Completions are snoozed."
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
+        if self.suggestions.snoozed:
+            loop = asyncio.get_running_loop()
+            self._waking = loop.call_later(self.suggestions.snooze_seconds, self._show_silence)
         self.status.silent(why)
 
     async def _end_with(self, pid: int) -> None:

@@ -52,13 +52,13 @@ class StatusLine:
     def ready(self, model: str, provider: str, budget: Budget | None = None) -> None:
         """The model is loaded; ``budget`` is how long prompts and answers are here, if new."""
         if budget is not None:
-            self._budget = {
-                "prompt": budget.prompt,
-                "answer": budget.answer,
-                "floor": budget.floor,
-                "ceiling": budget.ceiling,
-            }
+            self._budget = _shown_budget(budget)
         self._engine = _Shown("ready", "", model, provider)
+        self._send()
+
+    def show_budget(self, budget: Budget) -> None:
+        """Prompts and answers are so long from now on."""
+        self._budget = _shown_budget(budget)
         self._send()
 
     def silent(self, why: str) -> None:
@@ -86,3 +86,12 @@ class StatusLine:
         if shown != self._sent:
             self._sent = shown
             self._notify(METHOD, asdict(shown))
+
+
+def _shown_budget(budget: Budget) -> dict[str, int]:
+    return {
+        "prompt": budget.prompt,
+        "answer": budget.answer,
+        "floor": budget.floor,
+        "ceiling": budget.ceiling,
+    }

@@ -124,7 +124,12 @@ class Suggestions(DocumentListener):
     @property
     def snoozed(self) -> bool:
         """Whether the user wants to be left alone for now."""
-        return time.monotonic() < self._snoozed_until
+        return self.snooze_seconds > 0
+
+    @property
+    def snooze_seconds(self) -> float:
+        """How long the user still wants that; 0 if not at all."""
+        return max(0.0, self._snoozed_until - time.monotonic())
 
     def snooze(self, minutes: float) -> None:
         """No suggestions for so long; 0 ends it."""
