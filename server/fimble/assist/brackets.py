@@ -11,7 +11,14 @@ from collections.abc import Iterator
 
 from fimble_context.document import Document
 
-__all__ = ["closers_for", "imbalance", "indent_width", "openers_around", "unmatched_closer"]
+__all__ = [
+    "closers_for",
+    "imbalance",
+    "indent_width",
+    "open_in",
+    "openers_around",
+    "unmatched_closer",
+]
 
 _PARTNER = {")": "(", "]": "[", "}": "{"}
 _CLOSER = {opener: closer for closer, opener in _PARTNER.items()}
@@ -51,7 +58,7 @@ def openers_around(document: Document, offset: int) -> str:
     """
     line = document.line_of(offset)
     before = document.text[document.line_start(line) : offset]
-    found = [_open_in(before)]
+    found = [open_in(before)]
     width = indent_width(before) if before.strip() else None
     for number in range(line - 1, max(-1, line - 1 - _MOST_LINES), -1):
         if width == 0:
@@ -62,23 +69,23 @@ def openers_around(document: Document, offset: int) -> str:
         here = indent_width(text)
         if width is None:
             # The cursor is on a blank line: the line above counts with what it opens.
-            opened = _open_in(text)
+            opened = open_in(text)
             width = here
             found.append(opened)
         elif here < width:
             width = here
-            found.append(_open_in(text))
+            found.append(open_in(text))
     return "".join(reversed(found))
+
+
+def open_in(line: str) -> str:
+    """The brackets that a line leaves open; what it closes of earlier lines is passed over."""
+    return "".join(character for character in _unmatched(line) if character in _CLOSER)
 
 
 def closers_for(openers: str) -> str:
     """What closes ``openers``, the innermost first."""
     return "".join(_CLOSER[opener] for opener in reversed(openers))
-
-
-def _open_in(line: str) -> str:
-    """The brackets that a line leaves open; what it closes of earlier lines is passed over."""
-    return "".join(character for character in _unmatched(line) if character in _CLOSER)
 
 
 def _unmatched(text: str) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import replace
 
 from fimble.assist.answer import Answer, ModelCall
 from fimble.assist.budget import budget_for
@@ -18,7 +17,7 @@ from fimble.assist.prompt import Assemble, Prompt, Prompts, own_text_only
 from fimble.assist.settings import CompletionSettings
 from fimble.assist.stops import Stops
 from fimble.assist.suggestion import Source, Suggestion, suggestion_from
-from fimble.assist.trim import badness, trim
+from fimble.assist.trim import badness, calls_for_more, trim
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, Priority, Usage
 from fimble.errors import ModelError
@@ -199,7 +198,7 @@ class CompletionService:
         language = place.document.language
         answer = Answer(
             self._engine.complete(request),
-            Stops(_longest(place, settings)),
+            _stops(place, settings),
             prompt,
             model=info.name,
             provider=info.provider,
@@ -275,13 +274,13 @@ def _ends_with_line(place: Place, settings: CompletionSettings) -> bool:
     return place.one_line or not place.code or settings.multiline == "never"
 
 
-def _longest(place: Place, settings: CompletionSettings) -> Place:
-    """The place with the longest answer that may be made of it: the rest of a statement goes
-    on being made behind the line that is shown.
+def _stops(place: Place, settings: CompletionSettings) -> Stops:
+    """Where the answer ends that is made: the rest of a block goes on being made behind the
+    line that is shown.
     """
     if place.shape != "line" or _ends_with_line(place, settings):
-        return place
-    return replace(place, shape="statement")
+        return Stops(place)
+    return Stops(place, goes_on=lambda text: calls_for_more(place, text))
 
 
 def _is_whole_line(text: str, place: Place) -> bool:

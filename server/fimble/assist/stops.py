@@ -8,6 +8,8 @@ decides. What is decided stays: more text never moves an end that was found.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
 from fimble.assist.brackets import closers_for, indent_width, openers_around, unmatched_closer
 from fimble.assist.place import Place
@@ -15,7 +17,7 @@ from fimble_context.comments import text_kind
 from fimble_context.document import Document, Edit
 from fimble_context.spans import cut_points
 
-__all__ = ["Stops", "is_closing_line"]
+__all__ = ["Stops", "in_long_string", "is_closing_line"]
 
 #: Enough of a line to know its first word: "el" may be "else" yet.
 _FIRST_WORD = re.compile(r"[ \t]*(?:\w+[^\w\n]|\w+\n|[^\w\s])")
@@ -33,10 +35,22 @@ class Stops:
 
     ``continued`` is for text that begins with the end of a line that is whole already: the
     one line asked for is then the next one.
+
+    ``goes_on`` is for an answer that is made beyond the one line that is asked for. It is
+    asked once, with the answer up to the end of its first line that is not blank, whether
+    that calls for more below; then the answer ends with its statement.
     """
 
-    def __init__(self, place: Place, *, continued: bool = False) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        continued: bool = False,
+        goes_on: Callable[[str], bool] | None = None,
+    ) -> None:
         self._place = place
+        self._goes_on = goes_on
+        self._beyond: Stops | None = None
         self._continued = continued and not place.one_line
         self._found: int | None = None
         self._looked_at = 0  # the line start that was judged last
@@ -53,7 +67,7 @@ class Stops:
 
     def _look(self, answer: str, complete: bool) -> int | None:
         if self._place.shape == "line":
-            return self._line_end(answer)
+            return self._look_beyond_line(answer, complete)
         position = answer.find("\n", max(0, self._looked_at - 1)) + 1
         while position:
             following = answer.find("\n", position)
@@ -70,9 +84,18 @@ class Stops:
             position = following + 1
         return None
 
+    def _look_beyond_line(self, answer: str, complete: bool) -> int | None:
+        if self._beyond is not None:
+            return self._beyond.end(answer, complete=complete)
+        end = self._line_end(answer)
+        if end is None or self._goes_on is None or not self._goes_on(answer[:end]):
+            return end
+        self._beyond = Stops(replace(self._place, shape="statement"))
+        return self._beyond.end(answer, complete=complete)
+
     def _line_end(self, answer: str) -> int | None:
         start = 0
-        if self._continued:
+        if self._continued or self._goes_on is not None:
             start = len(answer) - len(answer.lstrip())
             if start == len(answer):
                 return None
@@ -81,7 +104,7 @@ class Stops:
 
     def _judge(self, answer: str, position: int, following: int, complete: bool) -> int | None:
         """Whether the line at ``position`` is beyond the end: where the end is, or None."""
-        if _in_long_string(answer[:position]):
+        if in_long_string(answer[:position]):
             return None
         line_end = len(answer) if following < 0 else following
         closer = unmatched_closer(answer[:line_end]) if self._place.code else None
@@ -173,7 +196,7 @@ class Stops:
         return position if tried.line_of(at) > cuts_from else None
 
 
-def _in_long_string(answer: str) -> bool:
+def in_long_string(answer: str) -> bool:
     """Whether a string of several lines is open at the end of ``answer``.
 
     While it is open it does not parse, and its lines look like code.

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fimble.assist.brackets import imbalance, unmatched_closer
+from fimble.assist.brackets import imbalance, open_in, unmatched_closer
 from fimble.assist.cleaning import (
     before_control_tokens,
     in_documents_indentation,
     without_fences,
     without_loop,
 )
-from fimble.assist.place import Place
-from fimble.assist.stops import Stops, is_closing_line
+from fimble.assist.place import Place, place_of
+from fimble.assist.stops import Stops, in_long_string, is_closing_line
+from fimble_context.comments import text_kind
 from fimble_context.document import Edit
 from fimble_context.spans import error_count
 
-__all__ = ["badness", "trim"]
+__all__ = ["badness", "calls_for_more", "trim"]
 
 #: Lines of the document below the cursor that an answer may repeat.
 _LINES_BELOW = 12
@@ -65,6 +66,29 @@ def badness(place: Place, text: str) -> int:
     if document.tree is None:
         return imbalance(place.before + text + place.after)
     return error_count(document)
+
+
+def calls_for_more(place: Place, text: str) -> bool:
+    """Whether the line that ``text`` ends, inserted at ``place``, calls for more below it.
+
+    The body of a header, the rest of brackets or of a string, what a decorator is for.
+    """
+    if place.language is None:
+        return False
+    document = place.document.copy()
+    document.apply(Edit(place.offset, place.offset, text))
+    end = place.offset + len(text)
+    below = place_of(document, end)
+    line = below.before.strip()
+    return (
+        below.shape == "body"
+        or bool(open_in(below.before))
+        or line.endswith("\\")
+        or line.startswith(("@", "#["))
+        or in_long_string(line)
+        or text_kind(document, end) == "string"
+        or badness(place, text) > badness(place, "")
+    )
 
 
 def _fitted_in_line(text: str, place: Place) -> str:
