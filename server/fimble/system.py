@@ -42,6 +42,7 @@ __all__ = [
     "is_alive",
     "logs_dir",
     "make_private_dir",
+    "memory_lock_limit",
     "models_dir",
     "operating_system",
     "path_from_uri",
@@ -297,6 +298,16 @@ def available_memory() -> tuple[int, int]:
     return int(memory.available), int(memory.total)
 
 
+def memory_lock_limit() -> int | None:
+    """The bytes of memory that this user's processes may lock; None without a limit."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
 def powershell_json(
     script: str,
     *,
@@ -328,6 +339,7 @@ def powershell_json(
             errors="replace",
             timeout=timeout,
             stdin=subprocess.DEVNULL,
+            creationflags=NO_WINDOW,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

@@ -46,6 +46,13 @@ ALLOWED = {
         "fimble.assist",
         "fimble_context",
     },
+    "fimble.doctor": {
+        "fimble.errors",
+        "fimble.progress",
+        "fimble.system",
+        "fimble.models",
+        "fimble.engine",
+    },
     "fimble.bench": {
         "fimble.errors",
         "fimble.models",
@@ -56,6 +63,7 @@ ALLOWED = {
     "fimble.cli": {
         "fimble.errors",
         "fimble.bench",
+        "fimble.doctor",
         "fimble.progress",
         "fimble.system",
         "fimble.models",

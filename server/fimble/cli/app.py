@@ -23,6 +23,7 @@ COMMANDS = {
     "complete": "fimble.cli.complete",
     "context": "fimble.cli.context",
     "demo": "fimble.cli.demo",
+    "doctor": "fimble.cli.doctor",
     "engine": "fimble.cli.engine",
     "model": "fimble.cli.model",
     "serve": "fimble.cli.serve",
