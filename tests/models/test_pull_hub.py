@@ -14,8 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fimble.errors import DownloadError, ImportFailed, ModelError, ModelNotFound
-from fimble.models.catalogue import find_entry
+from fimble.errors import DownloadError, ImportFailed, ModelNotFound
 from fimble.models.inspection import inspect_package, read_provenance
 from fimble.models.pull import pull, pull_entry
 from fimble.models.store import Store
@@ -299,14 +298,6 @@ def test_two_pulls_at_once_fetch_the_file_once(hub: StandInHub, puller: Puller) 
         hub.release.set()
         assert first.result() == second.result()
     assert hub.served == len(hub.content)
-
-
-def test_an_amd_package_is_not_pulled_yet_and_how_to_get_it_is_said(tmp_path: Path) -> None:
-    name = "amd-qwen2.5-coder-14b-instruct-gpuep"
-    with pytest.raises(ModelError, match="cannot pull") as raised:
-        pull(name, store=Store(tmp_path), say=lambda text: None)
-    assert f"hf download {find_entry(name).hub.repo} " in raised.value.next_step
-    assert "--model FOLDER" in raised.value.next_step
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:

