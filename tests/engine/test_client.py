@@ -244,7 +244,7 @@ async def test_errors_keep_their_kind_and_next_step(engine: LocalEngine, tmp_pat
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "genai_config.json").write_text("{}")
     broken = LocalEngine(model=str(tmp_path / "p"))
-    with pytest.raises(LoadFailed, match="'model' is missing"):
+    with pytest.raises(LoadFailed, match=r"model\.context_length is missing"):
         await broken.model_info()
     await broken.aclose()
 

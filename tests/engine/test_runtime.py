@@ -297,9 +297,12 @@ def test_a_folder_above_the_package_gets_a_hint(tiny: Path, tmp_path: Path) -> N
     "content, cause",
     [
         (b"{", "not valid JSON"),
-        (b"\xef\xbb\xbf{}", "not valid JSON"),
-        (b"{}", "'model' is missing"),
-        (b"[1]", "not a language model's configuration"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        (b"{}", r"model\.context_length is missing"),
+        (b"[1]", "does not hold a JSON object"),
+        (b'{"model": {"context_length": NaN}}', "NaN is not a number"),
+        (b'{"model": {"context_length": "1"}}', "context_length is '1', not a whole number"),
+        (b'{"model": {"decoder": {"filename": "../m.onnx"}}}', "a file outside the package"),
         (b"version https://git-lfs", "Git LFS pointer"),
     ],
 )

@@ -108,10 +108,10 @@ def test_a_control_token_that_the_model_lacks_is_refused(tiny: Path, tmp_path: P
     [
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "Git LFS pointer"),
         (b'{"model": ', "not valid JSON"),
-        (b"\xef\xbb\xbf{}", "not valid JSON"),
+        (b"\xef\xbb\xbf{}", "not a tokenizer"),
         (b"{}", "not a tokenizer"),
         (b'{"model": {"type": "BPE", "vocab": {"a": 0}}}', "not a tokenizer"),
-        (b"[]", "not a tokenizer"),
+        (b"[]", "does not hold a JSON object"),
     ],
 )
 def test_a_bad_tokenizer_file_says_what_is_wrong(

@@ -10,36 +10,18 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
 
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from fimble.engine.package import read_json
 from fimble.engine.protocol import CONTROL_TOKENS, ChatMessage, Control, Segment, Text
 from fimble.errors import RequestRejected
+from fimble.models.package_extras import read_chat_template
 
 __all__ = ["chat_segments", "read_chat_template"]
 
 _CONTROL_NAMES = {spelling: name for name, spelling in CONTROL_TOKENS.items()}
 _CONTROL = re.compile("|".join(re.escape(spelling) for spelling in _CONTROL_NAMES))
-
-
-def read_chat_template(folder: Path) -> str | None:
-    """The template of a package, or None if it has none."""
-    path = folder / "chat_template.jinja"
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
-    config = folder / "tokenizer_config.json"
-    if not config.is_file():
-        return None
-    data = read_json(config)
-    template = data.get("chat_template") if isinstance(data, dict) else None
-    if isinstance(template, list):
-        # Several by name, as some tokenizers have them.
-        named = {each.get("name"): each.get("template") for each in template}
-        template = named.get("default")
-    return template if isinstance(template, str) else None
 
 
 def chat_segments(template: str, messages: Sequence[ChatMessage]) -> list[Segment]:
