@@ -129,7 +129,8 @@ class ScriptedEngine(Engine):
         self, request: CompletionRequest, answer: Answer, index: int
     ) -> AsyncGenerator[CompletionChunk, None]:
         size = self.piece or max(1, len(answer.text))
-        prompt_tokens = self.count(prompt_as_text(request.prompt))
+        chat = "".join(message.content for message in request.messages)
+        prompt_tokens = self.count(prompt_as_text(request.prompt) + chat)
         reused = min(answer.reused_tokens, prompt_tokens)
 
         def chunk(start: int, end: int, reason: FinishReason | None = None) -> CompletionChunk:

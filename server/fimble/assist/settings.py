@@ -1,4 +1,4 @@
-"""What a user may choose about completions. Plain data; where it comes from is not known here.
+"""What a user may choose about completions and chat. Plain data; where from is not known here.
 
 A field's metadata holds its limits, so that whoever reads settings from a user (the language
 server, the command line) checks them against the same numbers.
@@ -9,7 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["CompletionSettings"]
+__all__ = ["ChatSettings", "CompletionSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """``max_tokens`` bounds an answer, ``max_prompt_tokens`` a conversation with its context.
+
+    Both count tokens; the model's window bounds them too.
+    """
+
+    max_tokens: int = field(default=1024, metadata={"minimum": 1, "maximum": 32_768})
+    max_prompt_tokens: int = field(default=8192, metadata={"minimum": 512, "maximum": 131_072})
 
 
 @dataclass(frozen=True, slots=True)

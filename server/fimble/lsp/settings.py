@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fimble.assist.settings import CompletionSettings
+from fimble.assist.settings import ChatSettings, CompletionSettings
 
 __all__ = ["LogSettings", "Settings", "merge_settings", "parse_settings"]
 
@@ -48,6 +48,7 @@ class Settings:
     ``statistics`` lets numbers about suggestions be kept on this machine.
     """
 
+    chat: ChatSettings = field(default_factory=ChatSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: str = field(default="", metadata={"check": _check_package_name})

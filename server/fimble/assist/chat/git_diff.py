@@ -119,9 +119,9 @@ class _Git:
     def _prepare(self, private: Path) -> tuple[Path, str, dict[str, str]]:
         """A git folder of ours onto the repository's objects, its last commit, an environment."""
         # Where things are: this reads the repository's configuration, and runs nothing of it.
+        wanted = [part for name in ("objects", "index", "config") for part in ("--git-path", name)]
         asked = self._run(
-            ["-C", str(self._root), "rev-parse", "--path-format=absolute", "--show-object-format"]
-            + ["--git-path", "objects", "--git-path", "index", "--git-path", "config"],
+            ["rev-parse", "--path-format=absolute", "--show-object-format", *wanted],
             _environment(),
         )
         kind, objects, index, config = asked.decode("utf-8", "replace").splitlines()[:4]
@@ -158,7 +158,7 @@ class _Git:
 
     def _head(self) -> str:
         """The last commit's id; empty before the first one."""
-        arguments = ["-C", str(self._root), "rev-parse", "--verify", "--quiet", "HEAD^{commit}"]
+        arguments = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]
         found = self._run(arguments, _environment(), may_fail=True).decode("ascii", "replace")
         return found.strip() if re.fullmatch(r"[0-9a-f]{40,64}\s*", found) else ""
 
