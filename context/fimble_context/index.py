@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fimble_context import links
-from fimble_context.facts import Facts, terms_of
+from fimble_context.facts import Fact, Facts, terms_of
 from fimble_context.files import Limits
 from fimble_context.frames import Frame
 from fimble_context.ignore import IGNORE_FILES, Policy
@@ -182,13 +182,24 @@ class WorkspaceIndex:
 
     def definitions(self, name: str, *, limit: int = 50) -> list[Definition]:
         """Everything of this name, by path; open documents first."""
+        stored = self._ask(lambda store: store.definitions(name, limit * 2)) or []
+        return self._with_open(stored, lambda fact: fact.name == name, limit)
+
+    def definitions_beginning(self, prefix: str, *, limit: int = 50) -> list[Definition]:
+        """Everything whose name begins so, case and all; open documents first, then by name."""
+        stored = self._ask(lambda store: store.beginning(prefix, limit * 2)) or []
+        return self._with_open(stored, lambda fact: fact.name.startswith(prefix), limit)
+
+    def _with_open(
+        self, stored: list[tuple[str, Fact]], fits: Callable[[Fact], bool], limit: int
+    ) -> list[Definition]:
+        """What open documents define, then what is stored of files that are not open."""
         found = [
             definition(path, fact)
             for path, facts in self._open_documents()
             for fact in facts.definitions
-            if fact.name == name
+            if fits(fact)
         ]
-        stored = self._ask(lambda store: store.definitions(name, limit * 2)) or []
         found += [
             definition(path, fact)
             for path, fact in stored

@@ -294,6 +294,18 @@ class Store:
         )
         return [(row[0], Fact(*row[1:])) for row in rows]
 
+    def beginning(self, prefix: str, limit: int) -> list[tuple[str, Fact]]:
+        """(path, definition) of everything whose name begins so, by name."""
+        rows = self._rows(
+            # Names from the prefix up to where no name begins so any more: by the index.
+            'SELECT f.path, d.name, d.kind, d.container, d.start, d."end", d.line, d.end_line,'
+            " d.signature, d.doc FROM (SELECT * FROM definitions WHERE name >= ? AND name < ?"
+            " ORDER BY name LIMIT ?) d JOIN files f ON f.id = d.file"
+            " ORDER BY d.name, f.path, d.start",
+            (_text(prefix), _text(prefix) + "\U0010ffff", limit),
+        )
+        return [(row[0], Fact(*row[1:])) for row in rows]
+
     def facts(self, path: Path | str) -> Facts | None:
         """All facts of one file."""
         rows = self._rows(

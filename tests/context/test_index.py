@@ -171,6 +171,18 @@ def test_of_many_changes_in_a_row_the_last_one_counts(root: Path) -> None:
         assert names(index, "Draft0") == []
 
 
+def test_names_that_begin_alike_with_open_documents_first(root: Path) -> None:
+    with running(root) as index:
+        found = index.definitions_beginning("C")
+        assert [(item.name, item.path.name) for item in found] == [("Cart", "cart.py")]
+        index.update(root / "shop/other.py", "class Case: ...\nclass Cart: ...\n")
+        assert become(index, lambda: len(index.definitions_beginning("C")) == 3)
+        found = index.definitions_beginning("C")
+        assert [item.name for item in found] == ["Case", "Cart", "Cart"]
+        assert [item.path.name for item in found] == ["other.py", "other.py", "cart.py"]
+        assert index.definitions_beginning("M") == []
+
+
 def test_an_open_document_that_is_refused_is_not_indexed(root: Path) -> None:
     with running(root) as index:
         index.update(root / ".env", "class Secret: ...", language="python")

@@ -56,6 +56,22 @@ def test_facts_come_back_as_they_were_put(path: Path) -> None:
     with_facts.close()
 
 
+def test_definitions_by_how_their_names_begin(path: Path) -> None:
+    store = open_store(path)
+    store.put(ONE, extract("a.py", "class Shape: ...\nclass Shade: ...\ndef shape(): ...\n"))
+    store.put(replace(ONE, path="/w/b.py"), extract("b.py", "class Shape: ...\nSh_ä🙂 = 1\n"))
+
+    def found(prefix: str, limit: int = 9) -> list[tuple[str, str]]:
+        return [(fact.name, path) for path, fact in store.beginning(prefix, limit)]
+
+    assert found("Sha") == [("Shade", "/w/a.py"), ("Shape", "/w/a.py"), ("Shape", "/w/b.py")]
+    assert found("Shape") == [("Shape", "/w/a.py"), ("Shape", "/w/b.py")]
+    assert found("Sha", 1) == [("Shade", "/w/a.py")]
+    assert found("shape") == [("shape", "/w/a.py")]
+    assert found("Z") == found("%") == []
+    store.close()
+
+
 def _bytes(facts: Facts) -> list[bytes]:
     return [number.to_bytes(4, sys.byteorder) for number in facts.terms]
 
