@@ -70,6 +70,8 @@ class Place:
 
 def place_of(document: Document, offset: int, multiline: Multiline = "auto") -> Place:
     """The place of ``offset`` (code points) in ``document``, which may be edited afterwards."""
+    # Parsed here, so that what an edit left whole is parsed once and not by each copy.
+    _ = document.tree
     document = document.copy()
     line = document.line_of(offset)
     start, end = document.line_start(line), document.line_end(line)

@@ -1,20 +1,23 @@
-"""Notebooks: ``notebookDocument/*``. A cell is completed with the cells above it in front.
+"""Notebooks: ``notebookDocument/*``. A cell is completed among the other cells' code.
 
-Cells are open documents like any other; here is only their order. The code cells above a cell
-are its document's beginning; text cells are left out.
+Cells are open documents like any other. The code cells of one language are joined to one
+document, as completions see it: the cells above are its beginning, those below its end. It is
+edited along with the cells, never put together anew.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lsprotocol import types
 
 from fimble.lsp.convert import document_key, document_path
-from fimble.lsp.text_sync import OpenDocuments
+from fimble.lsp.joined import Joined
+from fimble.lsp.text_sync import DocumentListener, OpenDocuments
 from fimble.lsp.views import View
-from fimble_context.document import Document
+from fimble_context.document import Document, Edit
 
 __all__ = ["SYNC", "Notebooks"]
 
@@ -28,11 +31,19 @@ SYNC = types.NotebookDocumentSyncOptions(
 
 @dataclass
 class _Notebook:
+    """``joined`` are the documents made of the cells so far, by what they are made of."""
+
     path: str
     cells: list[types.NotebookCell] = field(default_factory=list)
+    joined: dict[tuple[str, str | None], Joined] = field(default_factory=dict)
+    rearranged: set[tuple[str, str | None]] = field(default_factory=set)
+
+    def rearrange(self) -> None:
+        """Other cells, or others in another order: to be looked at before the next use."""
+        self.rearranged.update(self.joined)
 
 
-class Notebooks:
+class Notebooks(DocumentListener):
     """The open notebooks. Their cells' texts are in ``documents``."""
 
     def __init__(self, documents: OpenDocuments) -> None:
@@ -40,7 +51,9 @@ class Notebooks:
         self._notebooks: dict[str, _Notebook] = {}
         self._notebook_of: dict[str, _Notebook] = {}
 
-    def opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
+    # --- the protocol --------------------------------------------------------------------
+
+    def notebook_opened(self, params: types.DidOpenNotebookDocumentParams) -> None:
         """``notebookDocument/didOpen``."""
         item = params.notebook_document
         notebook = _Notebook(document_path(item.uri), list(item.cells))
@@ -49,7 +62,7 @@ class Notebooks:
         for cell in params.cell_text_documents:
             self._documents.open(cell)
 
-    def changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
+    def notebook_changed(self, params: types.DidChangeNotebookDocumentParams) -> None:
         """``notebookDocument/didChange``: cells come, go and move, and their texts change."""
         notebook = self._notebooks.get(document_key(params.notebook_document.uri))
         cells = params.change.cells
@@ -65,49 +78,74 @@ class Notebooks:
                 self._notebook_of.pop(document_key(closed.uri), None)
                 self._documents.close(closed)
             self._index(notebook)
+            notebook.rearrange()
         for cell in cells.data or []:
             notebook.cells = [cell if c.document == cell.document else c for c in notebook.cells]
+            notebook.rearrange()
         for content in cells.text_content or []:
             self._documents.change(content.document, content.changes)
 
-    def closed(self, params: types.DidCloseNotebookDocumentParams) -> None:
+    def notebook_closed(self, params: types.DidCloseNotebookDocumentParams) -> None:
         """``notebookDocument/didClose``."""
         self._notebooks.pop(document_key(params.notebook_document.uri), None)
         for cell in params.cell_text_documents:
             self._notebook_of.pop(document_key(cell.uri), None)
             self._documents.close(cell)
 
+    # --- what happens to cells -----------------------------------------------------------
+
+    def opened(self, uri: str, document: Document) -> None:
+        notebook = self._notebook_of.get(document_key(uri))
+        if notebook is not None:
+            notebook.rearrange()
+
+    def changed(self, uri: str, document: Document, edits: Sequence[Edit]) -> None:
+        key = document_key(uri)
+        notebook = self._notebook_of.get(key)
+        if notebook is None:
+            return
+        for what, joined in notebook.joined.items():
+            if what not in notebook.rearranged:
+                joined.edited(key, edits)
+
+    def closed(self, uri: str) -> None:
+        self.opened(uri, Document(""))
+
+    # --- what completions see ------------------------------------------------------------
+
     def view_of(self, uri: str) -> View | None:
         """What completions see of an open document, be it a cell or not; None if not open."""
-        document = self._documents.get(uri)
-        notebook = self._notebook_of.get(document_key(uri))
+        document, key = self._documents.get(uri), document_key(uri)
+        notebook = self._notebook_of.get(key)
         if document is None or notebook is None:
             return None if document is None else View(document)
-        above = self._above(notebook, uri, document)
-        text = "".join(f"{part.text.rstrip()}\n\n" for part in above)
-        combined = Document(
-            text + document.text,
-            path=notebook.path,
-            language=document.language,
-            version=document.version,
-        )
-        return View(combined, len(text))
+        code = any(document_key(cell.document) == key and _is_code(cell) for cell in notebook.cells)
+        # A cell that is no code stands for itself.
+        what = ("" if code else key, document.language)
+        joined = notebook.joined.get(what)
+        if joined is None:
+            joined = notebook.joined[what] = Joined(notebook.path, document.language)
+            notebook.rearranged.add(what)
+        if what in notebook.rearranged:
+            cells = self._code(notebook, document.language) if code else [(key, document)]
+            joined.arrange([(name, cell.text) for name, cell in cells])
+            notebook.rearranged.discard(what)
+        # A copy: while somebody waits for an answer here, other cells may be edited.
+        return View(joined.snapshot(), joined.start_of(key))
 
-    def _above(self, notebook: _Notebook, uri: str, document: Document) -> list[Document]:
-        """The code cells in the same language above the cell, from the top."""
+    def _code(self, notebook: _Notebook, language: str | None) -> list[tuple[str, Document]]:
+        """The notebook's open code cells in one language, from the top."""
         found = []
         for cell in notebook.cells:
-            if document_key(cell.document) == document_key(uri):
-                break
-            above = self._documents.get(cell.document)
-            if (
-                cell.kind == types.NotebookCellKind.Code
-                and above is not None
-                and above.language == document.language
-            ):
-                found.append(above)
+            document = self._documents.get(cell.document)
+            if _is_code(cell) and document is not None and document.language == language:
+                found.append((document_key(cell.document), document))
         return found
 
     def _index(self, notebook: _Notebook) -> None:
         for cell in notebook.cells:
             self._notebook_of[document_key(cell.document)] = notebook
+
+
+def _is_code(cell: types.NotebookCell) -> bool:
+    return cell.kind == types.NotebookCellKind.Code

@@ -40,6 +40,8 @@ class FimbleProtocol(LanguageServerProtocol):
         super().__init__(server, converter)
         self.documents = OpenDocuments()
         self.notebooks = Notebooks(self.documents)
+        # First of all: the others look at what it makes of a change.
+        self.documents.listeners.append(self.notebooks)
         self.on_exit: Callable[[int], None] = lambda code: None
         self._initialize_seen = False
 
@@ -125,19 +127,19 @@ class FimbleProtocol(LanguageServerProtocol):
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        self.notebooks.opened(params)
+        self.notebooks.notebook_opened(params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def lsp_notebook_document__did_change(
         self, params: types.DidChangeNotebookDocumentParams
     ) -> None:
-        self.notebooks.changed(params)
+        self.notebooks.notebook_changed(params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def lsp_notebook_document__did_close(
         self, params: types.DidCloseNotebookDocumentParams
     ) -> None:
-        self.notebooks.closed(params)
+        self.notebooks.notebook_closed(params)
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> Any:
