@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fimble.assist.chat.git_diff import git_diff
+from fimble.assist.chat.names import file_names
 from fimble.assist.chat.pieces import PIECE_KINDS, Attachment, Piece, Sources, Target
 from fimble.assist.layout import prompt_text
 from fimble.assist.policy import file_refusal
@@ -32,7 +33,6 @@ from fimble_context.open_workspace import Workspace
 from fimble_context.secrets import mask_secrets
 from fimble_context.sections import LeftOut
 from fimble_context.similar import SimilarCode
-from fimble_context.workspace import Walk
 
 __all__ = ["Collected", "collect"]
 
@@ -52,10 +52,10 @@ class Collected:
     @property
     def pieces(self) -> list[Piece]:
         """The pieces, each text of a file once."""
-        unique = {(piece.path, piece.text): piece for piece in reversed(self._pieces)}
-        return sorted(
-            reversed(list(unique.values())), key=lambda piece: PIECE_KINDS.index(piece.kind)
-        )
+        ordered = sorted(self._pieces, key=lambda piece: PIECE_KINDS.index(piece.kind))
+        # Where two have the same text, the one nearer to the question stays.
+        last = {(piece.path, piece.text): piece for piece in ordered}
+        return [piece for piece in ordered if last[piece.path, piece.text] is piece]
 
     def add(self, *pieces: Piece) -> None:
         self._pieces += (piece for piece in pieces if piece.text.strip())
@@ -92,7 +92,8 @@ async def collect(
 def _selection(attachment: Attachment, sources: Sources, room: int, collected: Collected) -> None:
     document = attachment.document
     if document is None:
-        collected.refuse(attachment.name or attachment.mention, "nothing is selected")
+        why = "nothing is selected" if attachment.mention else "it is not open in the editor"
+        collected.refuse(attachment.name, why)
         return
     path = Path(document.path) if document.path else None
     shown = sources.shown_path(path) if path is not None else attachment.source
@@ -147,7 +148,7 @@ def _code(
         text=mask_secrets(_whole_lines(document, start, end)),
         language=fence,
         lines=_lines_of(document, start, end),
-        target=Target(shown, attachment.source, start, end, document.version),
+        target=Target(shown, document.path, attachment.source, start, end, document.version),
     )
     if is_part:
         yield Piece(
@@ -158,7 +159,12 @@ def _code(
             language=fence,
             lines=_lines_of(document, attachment.start, attachment.end),
             target=Target(
-                shown, attachment.source, attachment.start, attachment.end, document.version
+                shown,
+                document.path,
+                attachment.source,
+                attachment.start,
+                attachment.end,
+                document.version,
             ),
         )
 
@@ -240,7 +246,7 @@ def _file_piece(path: Path, text: str, sources: Sources, kind: str, reason: str)
         text=mask_secrets(plain),
         language=_language(shown),
         lines=(1, max(1, plain.count("\n"))),
-        target=Target(shown, source, 0, len(text), version),
+        target=Target(shown, str(path), source, 0, len(text), version),
     )
 
 
@@ -302,7 +308,7 @@ async def _definition(
             text=mask_secrets(_plain(text[span.start : span.end])),
             language=_language(shown),
             lines=(item.line + 1, item.end_line + 1),
-            target=Target(shown, source, span.start, span.end, version),
+            target=Target(shown, str(item.path), source, span.start, span.end, version),
         )
     )
 
@@ -340,7 +346,7 @@ async def _workspace(message: str, sources: Sources, collected: Collected) -> No
         for item in workspace.index.definitions(word)[:1]:
             await _definition(item, f"defines {word}, which is in the question", sources, collected)
     collected.add(*await _similar(words, workspace, sources))
-    names = await asyncio.to_thread(_file_names, sources.policy)
+    names = await asyncio.to_thread(file_names, sources.policy)
     shown = [sources.shown_path(path) for path in names]
     text = "".join(f"{name}\n" for name in shown[:_MOST_LISTED])
     collected.add(Piece("files", "", "files of the workspace", text))
@@ -382,11 +388,6 @@ def _names_in(message: str) -> list[str]:
             found.setdefault(word.lower() + following.capitalize())
             found.setdefault(word.capitalize() + following.capitalize())
     return list(found)
-
-
-def _file_names(policy: Policy) -> list[Path]:
-    found = (item for item in Walk(policy, _LIMITS) if item is not None)
-    return sorted((Path(item.path) for item in found), key=lambda path: (len(path.parts), path))
 
 
 def _plain(text: str) -> str:

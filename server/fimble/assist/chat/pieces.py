@@ -66,11 +66,13 @@ class Attachment:
 class Target:
     """A place that code of an answer may be meant for.
 
-    ``source`` names the document for the client; empty for a file that is not open, whose
-    ``path`` it is then. ``version`` is the document's when the place was looked at.
+    ``path`` is the shown one, ``file`` the whole one (empty for an unsaved document).
+    ``source`` names the document for the client; empty for a file that is not open.
+    ``version`` is the document's when the place was looked at.
     """
 
     path: str
+    file: str
     source: str
     start: int
     end: int
@@ -79,11 +81,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a prompt; ``kind`` is one of ``PIECE_KINDS``. ``text`` has ``\\n`` line ends and no keys in it.
+    """A part of a prompt; ``kind`` is one of ``PIECE_KINDS``.
 
-    ``path`` is relative to the workspace, with forward slashes; ``reason`` is for a person;
-    ``language`` is for a fence in Markdown; ``lines`` are the first and the last, where that
-    is known. ``tokens`` is what it costs.
+    ``text`` has ``\\n`` line ends and no keys in it. ``path`` is relative to the workspace, with
+    forward slashes; ``reason`` is for a person; ``language`` is for a fence in Markdown;
+    ``lines`` are the first and the last, where that is known. ``tokens`` is what it costs.
     """
 
     kind: str
