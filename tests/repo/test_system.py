@@ -239,3 +239,69 @@ def test_console_with_a_legacy_code_page_takes_any_character(code_page: str) -> 
         check=True,
     )
     assert done.stdout.decode("utf-8").strip() == "✓ 漢 😀"
+
+
+# --- what there is in this machine ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "name"),
+    [("win32", "windows"), ("linux", "linux"), ("darwin", "macos"), ("freebsd14", "other")],
+)
+def test_each_system_has_the_name_that_people_know(platform: str, name: str) -> None:
+    assert system.operating_system(platform) == name
+
+
+def test_memory_that_can_be_had_is_a_part_of_all() -> None:
+    available, total = system.available_memory()
+    assert 0 < available <= total
+
+
+class PowerShell:
+    """Answers as Windows' own would: with ``said`` around the marked JSON."""
+
+    def __init__(self, said: str | Exception) -> None:
+        self.said = said
+        self.commands: list[list[str]] = []
+
+    def __call__(self, command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        self.commands.append(command)
+        if isinstance(self.said, Exception):
+            raise self.said
+        return subprocess.CompletedProcess(command, 0, self.said, "")
+
+    def ask(self, platform: str = "win32", root: str = "C:\\Windows") -> object:
+        environ = {"SYSTEMROOT": root}
+        return system.powershell_json("Get-X", run=self, platform=platform, environ=environ)
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ('<<fimble{"a": 1}fimble>>\r\n', {"a": 1}),
+        ("Welcome, user!\r\n<<fimble[1, 2]fimble>>\r\nBye.\r\n", [1, 2]),
+        ("<<fimblefimble>>", None),
+        ("<<fimble{fimble>>", None),
+        ("<<fimble{}", None),
+        ("Access denied.", None),
+        ("", None),
+        (OSError("no such file"), None),
+        (subprocess.TimeoutExpired("powershell", 1), None),
+    ],
+)
+def test_powershells_answer_is_read_out_of_what_it_prints(
+    said: str | Exception, answer: object
+) -> None:
+    shell = PowerShell(said)
+    assert shell.ask() == answer
+    ((program, *options, script),) = shell.commands
+    assert program == r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
+    assert options == ["-NoProfile", "-NonInteractive", "-Command"]
+    assert "(Get-X)" in script
+
+
+@pytest.mark.parametrize(("platform", "root"), [("linux", "C:\\Windows"), ("win32", "")])
+def test_no_other_systems_powershell_is_started(platform: str, root: str) -> None:
+    shell = PowerShell("<<fimble1fimble>>")
+    assert shell.ask(platform, root) is None
+    assert shell.commands == []
