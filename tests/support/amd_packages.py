@@ -24,6 +24,7 @@ __all__ = [
     "make_amd_package",
     "make_graph",
     "make_large_file",
+    "make_loadable_amd_package",
 ]
 
 KIB = 1 << 10
@@ -297,3 +298,36 @@ def make_large_file(path: Path, size: int) -> None:
     """Makes a file as large as real weights are, without writing that much: with a hole."""
     with path.open("r+b") as stream:
         stream.truncate(size)
+
+
+def make_loadable_amd_package(folder: Path, letter: str, *, on_cpu: bool = False) -> Path:
+    """The row's layout, names, provider and settings around a tiny model that can be run.
+
+    For the rows whose operators are the runtime's own (A, B and C): D's and E's are AMD's.
+    ``on_cpu`` takes the provider away and allows the CPU, as a stand-in for it would.
+    """
+    row = AMD_PACKAGES[letter]
+    assert row.domain == "com.microsoft", "the operators of Ryzen AI run nowhere else"
+    from tests.support.tiny import make_tiny_package
+
+    inner = folder / row.folder / NESTED
+    make_tiny_package(inner, context_length=32768)
+    (inner / "model.onnx.data").rename(inner / row.data)
+    for made, named in (("model.onnx", row.graph), ("model_all_logits.onnx", "")):
+        model = onnx.load(inner / made, load_external_data=False)
+        (inner / made).unlink()
+        for tensor in model.graph.initializer:
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    entry.value = row.data
+        target = inner / (named or f"{Path(row.graph).stem}_all_logits.onnx")
+        target.write_bytes(model.SerializeToString())
+    path = inner / "genai_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["model"]["decoder"]["filename"] = row.graph
+    if not on_cpu:
+        published = genai_config(row, {})["model"]["decoder"]["session_options"]
+        config["model"]["decoder"]["session_options"] = published
+    config["search"] = {"max_length": 32768, **row.search, **row.sampling}
+    _write_json(path, config)
+    return inner.parent
