@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from fimble.engine.base import ModelInfo
+from fimble.engine.client import EngineEvent, LocalEngine
 from fimble.engine.host import ModelHost
 from fimble.engine.metrics import Metrics
 from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
 from fimble.engine.scheduler import Done, Event, Job, Scheduler
+from fimble.engine.wire import model_info_to_json
 from fimble.errors import FimbleError, LoadFailed, RequestRejected
 from tests.support.limited_memory import LimitedMemoryRuntime
 from tests.support.tiny import make_tiny_package
@@ -109,6 +112,26 @@ def test_the_user_is_told_what_it_became_and_how_to_have_more(
     notice = engine.host.loaded.info.notice
     assert "2,048" in notice and "1,024" in notice and "Close other programs" in notice
     assert notice in caplog.text
+
+
+async def test_the_client_hears_of_it_when_the_model_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    info = ModelInfo("m", 1024, "DML", True, False, notice="There was not enough memory.")
+    events: list[EngineEvent] = []
+    client = LocalEngine(on_event=events.append)
+
+    async def connect(progress: object) -> None:
+        """In place of an engine process, which would find all the memory it wants."""
+
+    async def post(*question: object) -> object:
+        return model_info_to_json(info)
+
+    monkeypatch.setattr(client, "_connect", connect)
+    monkeypatch.setattr(client, "_post", post)
+    assert await client.load() == info
+    assert [event.kind for event in events] == ["loading", "ready", "notice"]
+    assert events[-1].message == info.notice
 
 
 def test_where_all_fits_there_is_nothing_to_tell(engine: Engine) -> None:
