@@ -103,7 +103,7 @@ def _target(language: str, path: str, pieces: Sequence[Piece]) -> Target | None:
 
 
 def _same_language(named: str, language: str) -> bool:
-    known = detect(named.lower())
+    known = detect(named.lower(), f"x.{named}")
     return not named or language == (known.id if known is not None else named.lower())
 
 
