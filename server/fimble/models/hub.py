@@ -1,8 +1,7 @@
-"""One file of a Hugging Face repository, fetched so that no byte is fetched twice.
+"""One file of a Hugging Face repository, fetched so that no byte is fetched twice; or its listing.
 
-huggingface_hub says where the hub is, with which token, and whether we are offline
-(HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, its time-outs). The bytes we fetch ourselves: its own
-download, in the versions of 2026, deletes what it has when it is interrupted.
+The bytes we fetch ourselves: huggingface_hub's own download, in the versions of 2026, deletes
+what it has when it is interrupted.
 
 A host that cannot be reached is HubUnreachable, so that the caller may turn elsewhere; a
 host that refuses is a DownloadError with the reason.
@@ -10,25 +9,18 @@ host that refuses is a DownloadError with the reason.
 
 from __future__ import annotations
 
-import concurrent.futures
-import contextlib
-import functools
 import json
-import os
 import re
-import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
 
 import httpx
 
-from fimble import __version__
 from fimble.errors import DownloadError
 from fimble.models.catalogue import HubFile
+from fimble.models.hub_request import Dropped, Hub, HubUnreachable, open_answer, reason_of
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
 __all__ = ["Hub", "HubUnreachable", "RemoteFile", "fetch", "read_listing"]
@@ -36,55 +28,6 @@ __all__ = ["Hub", "HubUnreachable", "RemoteFile", "fetch", "read_listing"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPORT_EVERY = 1 << 20  # bytes between two progress events
 _LARGEST_LISTING = 64 << 20  # bytes
-
-
-class HubUnreachable(DownloadError):
-    """The hub does not answer, or does not answer as a hub."""
-
-
-class _Dropped(Exception):
-    """The connection ended before the file did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hub:
-    """Where the hub is and how patient we are with it. Times in seconds.
-
-    ``open_timeout`` is for everything up to the first byte: names, connections, redirects.
-    ``attempts`` counts connections in a row that bring nothing new.
-    """
-
-    endpoint: str
-    token: str | None
-    offline: bool = False
-    open_timeout: float = 10.0
-    read_timeout: float = 10.0
-    attempts: int = 5
-    pause: float = 1.0
-
-    @classmethod
-    def from_environment(cls) -> Hub:
-        """As the user has set up huggingface_hub."""
-        from huggingface_hub import constants, get_token
-
-        implicit = not constants.HF_HUB_DISABLE_IMPLICIT_TOKEN
-        return cls(
-            endpoint=constants.ENDPOINT,
-            token=get_token() if implicit else None,
-            offline=constants.HF_HUB_OFFLINE,
-            open_timeout=constants.HF_HUB_ETAG_TIMEOUT,
-            read_timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT,
-        )
-
-    def url(self, file: HubFile) -> str:
-        """Where the file's bytes are; answers with a redirect to a content server."""
-        from huggingface_hub import hf_hub_url
-
-        return str(hf_hub_url(file.repo, file.file, revision=file.revision, endpoint=self.endpoint))
-
-    def listing_url(self, repo: str) -> str:
-        """Where the hub tells what is in the newest revision of a repository, as JSON."""
-        return f"{self.endpoint}/api/models/{quote(repo)}/revision/main?blobs=true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +62,7 @@ def fetch(
         try:
             download.go_on()
             return download.part, download.remote
-        except _Dropped as error:
+        except Dropped as error:
             failures = 0 if download.have > before else failures + 1
             answers = known_to_answer or download.receiving
             if not answers or failures >= hub.attempts:
@@ -142,9 +85,9 @@ def read_listing(repo: str, hub: Hub) -> bytes:
     failures = 0
     while True:
         try:
-            with _answer(hub, hub.listing_url(repo), HubFile(repo, "")) as response:
+            with open_answer(hub, hub.listing_url(repo), HubFile(repo, "")) as response:
                 return _read_whole(response)
-        except _Dropped as error:
+        except Dropped as error:
             failures += 1
             if failures >= hub.attempts:
                 raise HubUnreachable(
@@ -165,7 +108,7 @@ def _read_whole(response: httpx.Response) -> bytes:
                     next_step="Check HF_ENDPOINT.",
                 )
     except httpx.TransportError as error:
-        raise _Dropped(_reason(error)) from error
+        raise Dropped(reason_of(error)) from error
     return bytes(body)
 
 
@@ -195,7 +138,7 @@ class _Download:
         return self.part.stat().st_size if self.part.exists() else 0
 
     def go_on(self) -> None:
-        """Fetches what is missing over one connection; raises _Dropped if some still is."""
+        """Fetches what is missing over one connection; raises Dropped if some still is."""
         if self.remote.size is not None and self.have == self.remote.size:
             return
         if self.hub.offline:
@@ -205,7 +148,7 @@ class _Download:
             )
         for _ in range(2):
             url = self.hub.url(self.file)
-            with _answer(self.hub, url, self.file, start=self.have) as response:
+            with open_answer(self.hub, url, self.file, start=self.have) as response:
                 remote = _describe(response, self.hub)
                 self._check_pins(remote)
                 same = self.have == 0 or (remote == self.remote and remote.sha256 is not None)
@@ -222,7 +165,7 @@ class _Download:
                 next_step="Check HF_ENDPOINT, and what proxy is in between.",
             )
         if self.remote.size is not None and self.have < self.remote.size:
-            raise _Dropped("it ended early")
+            raise Dropped("it ended early")
 
     def _receive(self, response: httpx.Response) -> None:
         done = reported = self.have
@@ -241,7 +184,7 @@ class _Download:
                         reported = done
                         self.progress(ProgressEvent("download", done, total, "bytes"))
         except httpx.TransportError as error:
-            raise _Dropped(_reason(error)) from error
+            raise Dropped(reason_of(error)) from error
         if total is not None and done > total:
             self._start_over(self.remote)
             raise DownloadError(
@@ -289,139 +232,6 @@ class _Download:
         self.part.unlink(missing_ok=True)
 
 
-# --- one request ---------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _answer(hub: Hub, url: str, file: HubFile, *, start: int = 0) -> Iterator[httpx.Response]:
-    """The hub's answer to a request for ``url`` from byte ``start`` on, not yet read.
-
-    ``file`` is what the request is for; its name is empty for a whole repository.
-
-    Raises _Dropped where there is none in time, DownloadError where it is a refusal.
-    """
-    headers = {"user-agent": f"fimble/{__version__}", "accept-encoding": "identity"}
-    if hub.token:
-        headers["authorization"] = f"Bearer {hub.token}"
-    if start:
-        headers["range"] = f"bytes={start}-"
-    client = _client(hub)
-    with client:
-        response = _send_within(hub.open_timeout, client, url, headers)
-        try:
-            _refuse(response, hub, file)
-            yield response
-        finally:
-            response.close()
-
-
-def _client(hub: Hub) -> httpx.Client:
-    """A client after the user's proxy and certificate settings; HubUnreachable if they fail."""
-    try:
-        return httpx.Client(
-            timeout=httpx.Timeout(hub.read_timeout, connect=hub.open_timeout),
-            verify=_certificates(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR"))),
-            follow_redirects=True,  # httpx keeps the token from other hosts
-        )
-    except (OSError, ImportError, ValueError) as error:
-        raise HubUnreachable(
-            f"{hub.endpoint} cannot be asked with the proxy or certificate settings of this "
-            f"environment: {error}.",
-            next_step="Check HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE.",
-        ) from error
-
-
-@functools.cache
-def _certificates(*places: str | None) -> ssl.SSLContext:
-    """Whom to trust, with ``places`` as httpx finds them; a fifth of a second to read."""
-    tls = httpx.create_ssl_context()
-    tls.load_default_certs()  # the system's own roots too: company proxies sign with those
-    return tls
-
-
-def _send_within(
-    seconds: float, client: httpx.Client, url: str, headers: dict[str, str]
-) -> httpx.Response:
-    """Sends the request; _Dropped where no answer has begun after ``seconds``.
-
-    httpx bounds each step, but not their sum: a host with eight addresses, none of which
-    answers, takes eight time-outs, and looking its name up has none.
-    """
-    answer: concurrent.futures.Future[httpx.Response] = concurrent.futures.Future()
-
-    def send() -> None:
-        try:
-            response = client.send(client.build_request("GET", url, headers=headers), stream=True)
-        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            answer.set_exception(error)
-        else:
-            answer.set_result(response)
-
-    threading.Thread(target=send, name="fimble-hub-request", daemon=True).start()
-    try:
-        return answer.result(timeout=seconds)
-    except concurrent.futures.TimeoutError as error:
-        answer.add_done_callback(_discard)
-        raise _Dropped(f"no answer within {seconds:g} seconds") from error
-    except httpx.TransportError as error:
-        raise _Dropped(_reason(error)) from error
-    except (httpx.InvalidURL, httpx.TooManyRedirects, ValueError) as error:
-        raise HubUnreachable(
-            f"{url} cannot be asked for: {error}.", next_step="Check HF_ENDPOINT and HF_TOKEN."
-        ) from error
-
-
-def _discard(answer: concurrent.futures.Future[httpx.Response]) -> None:
-    if answer.exception() is None:
-        answer.result().close()
-
-
-def _refuse(response: httpx.Response, hub: Hub, file: HubFile) -> None:
-    """Raises what a status other than success means."""
-    status = response.status_code
-    if status in (200, 206, 416):
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise _Dropped("something in between compresses the file")
-        return
-    redirected = response.url.host != httpx.URL(hub.endpoint).host
-    if status in (408, 429) or status >= 500 or redirected:
-        raise _Dropped(f"{response.url.host} answered {status} {response.reason_phrase}")
-    code = response.headers.get("x-error-code", "")
-    if status == 403 and not code and "x-error-message" not in response.headers:
-        # The hub gives its reasons in headers; a company's filter answers just so.
-        raise _Dropped(f"{response.url.host} answered 403, as a filter in between would")
-    page = f"{hub.endpoint}/{file.repo}"
-    if code == "GatedRepo":
-        raise DownloadError(
-            f"{file.repo} is gated: its owner gives access on request only.",
-            next_step=f"Accept its terms at {page}, then run `hf auth login` or set HF_TOKEN.",
-        )
-    if status in (401, 403):
-        raise DownloadError(
-            f"{hub.endpoint} refuses access to {file.repo} ({status}): it does not exist, is "
-            "private, or the token is not valid.",
-            next_step="Check HF_TOKEN (`hf auth whoami`) and HF_ENDPOINT.",
-        )
-    if status == 404 and not file.file:
-        raise DownloadError(
-            f"{hub.endpoint} has no model repository {file.repo}.",
-            next_step="Check the name's spelling, upper and lower case included, and HF_ENDPOINT.",
-        )
-    if status == 404:
-        what = f"no revision {file.revision} of" if code == "RevisionNotFound" else "no"
-        raise DownloadError(
-            f"{hub.endpoint} has {what} file {file.file} in {file.repo}.",
-            next_step="Update fimble; or download a GGUF file of the model yourself and run "
-            "`fimble model import FILE`."
-            if file.revision is None
-            else "Run the same command again: the repository may have changed meanwhile.",
-        )
-    raise DownloadError(
-        f"{hub.endpoint} answered {status} {response.reason_phrase} for {file.repo}.",
-        next_step=f"Open {page} in a browser to see why.",
-    )
-
-
 def _describe(response: httpx.Response, hub: Hub) -> RemoteFile:
     """SHA-256 and size from the hub's headers: its redirect has them, not the content server."""
     sha256: str | None = None
@@ -451,8 +261,3 @@ def _continues(response: httpx.Response, have: int) -> bool:
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
-
-
-def _reason(error: httpx.TransportError) -> str:
-    """The error in a few words, without a final dot; some of httpx's have no text at all."""
-    return str(error).strip().rstrip(".") or type(error).__name__

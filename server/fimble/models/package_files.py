@@ -127,7 +127,7 @@ def _check_present(path: Path, name: str) -> None:
     if is_lfs_pointer(path):
         raise PackageError(
             f"{name} is a Git LFS pointer, not the file itself.",
-            next_step="Run `git lfs pull` in its folder, or get it with `hf download`.",
+            next_step="Run `git lfs pull` in its folder, or get it with `fimble model pull`.",
         )
     if path.stat().st_size == 0:
         raise PackageError(f"{name} is empty.", next_step="Download it again.")

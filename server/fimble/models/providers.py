@@ -19,13 +19,13 @@ from fimble.errors import RuntimeMissing
 from fimble.models.catalogue import DEFAULT_MODEL
 from fimble.models.config_keys import KNOWN_UP_TO
 from fimble.models.inspection import Inspection
-from fimble.models.runtimes import find_runtime, installed_runtimes
+from fimble.models.runtimes import Runtime, find_runtime, installed_runtimes
 
 __all__ = ["Machine", "Refusal", "installed_release", "provider_refusal", "this_machine"]
 
 _RYZEN_AI = "onnxruntime-genai-directml-ryzenai"
 _WEBGPU = "onnxruntime-ep-webgpu"
-_OWN_RUNTIMES = {
+_OWN_RUNTIMES: dict[str, tuple[tuple[str, ...], str]] = {
     # provider: (distributions that have it, the extra that installs one of them)
     "DML": (
         ("onnxruntime-genai-directml", _RYZEN_AI, "onnxruntime-genai-winml"),
@@ -33,6 +33,9 @@ _OWN_RUNTIMES = {
     ),
     "cuda": (("onnxruntime-genai-cuda",), "cuda"),
 }
+#: Releases up to which the runtime's own builds lack a provider, and one that has it. Looked up
+#: in the wheels of 0.11.2, 0.13.1 and 0.18.0.
+_LACKING = {"RyzenAI": ((0, 11), "0.13"), "AMDGPU": ((0, 13), "0.18")}
 _ELSEWHERE = f"Here, take a package for this machine: `fimble model pull {DEFAULT_MODEL}`."
 
 
@@ -75,45 +78,21 @@ def this_machine(environ: Mapping[str, str] = os.environ) -> Machine:
 
 def provider_refusal(found: Inspection, machine: Machine) -> Refusal | None:
     """The first reason why the runtime here could not run the package; None if none is known."""
-    provider = found.provider.canonical
     # Where the system is wrong, installing something would not help.
     refusal = _system_refusal(found, machine)
-    if refusal:
+    if refusal is not None:
         return refusal
     try:
         runtime = find_runtime(machine.runtimes)
     except RuntimeMissing as error:
-        if provider == "RyzenAI" and not machine.runtimes:
+        if found.provider.canonical == "RyzenAI" and not machine.runtimes:
             return _no_ryzen_ai(found)
         return Refusal(error.message, error.next_step)
-    if provider in _OWN_RUNTIMES:
-        distributions, extra = _OWN_RUNTIMES[provider]
-        if runtime.name not in distributions:
-            return Refusal(
-                f"It is made for the provider {_title(provider)}, which the installed "
-                f"{runtime.name} does not have.",
-                f"Run `pip uninstall {runtime.name}`, then `pip install 'fimble[{extra}]'`.",
-            )
-    elif provider == "AMDGPU" and provider not in machine.libraries:
-        library = "amdgpu-ep.dll" if machine.system == "windows" else "libamdgpu-ep.so"
-        return Refusal(
-            f"It is made for AMD's plug-in provider AMDGPU, whose library {library} was not found.",
-            f"Install AMD's GPU provider and set AMDGPU_EP_PATH to the full path of {library}. "
-            + _ELSEWHERE,
-        )
-    elif provider == "RyzenAI":
-        return _ryzen_ai_refusal(found, machine)
-    elif provider == "WebGPU" and _WEBGPU not in machine.plugins:
-        return Refusal(
-            "It is made for the WebGPU provider, whose plug-in is not installed.",
-            f"Run `pip install {_WEBGPU}`.",
-        )
-    elif provider not in ("CPU", "AMDGPU", "WebGPU"):
-        return Refusal(
-            f"It is made for the provider {provider}, which fimble knows nothing of.",
-            f"Try it with the runtime that its maker names. {_ELSEWHERE}",
-        )
-    return _unknown_keys(found, runtime.version, runtime.name)
+    return (
+        _runtime_refusal(found, runtime)
+        or _library_refusal(found, machine)
+        or _unknown_keys(found, runtime)
+    )
 
 
 def installed_release(environ: Mapping[str, str], here: system.OperatingSystem) -> str:
@@ -155,6 +134,52 @@ def _system_refusal(found: Inspection, machine: Machine) -> Refusal | None:
     return None
 
 
+def _runtime_refusal(found: Inspection, runtime: Runtime) -> Refusal | None:
+    """Where the installed distribution, or its release, does not have the provider."""
+    provider = found.provider.canonical
+    distributions, extra = _OWN_RUNTIMES.get(provider, ((runtime.name,), ""))
+    if runtime.name not in distributions:
+        return Refusal(
+            f"It is made for the provider {_title(provider)}, which the installed "
+            f"{runtime.name} does not have.",
+            f"Run `pip uninstall {runtime.name}`, then `pip install 'fimble[{extra}]'`.",
+        )
+    lacking, having = _LACKING.get(provider, (None, ""))
+    if lacking and runtime.name != _RYZEN_AI and _numbers(runtime.version)[:2] <= lacking:
+        return Refusal(
+            f"It is made for the provider {provider}, which the installed {runtime.name} "
+            f"{runtime.version} does not know; {having} does.",
+            f"Run `pip uninstall {runtime.name}`, then "
+            f"`pip install 'onnxruntime-genai>={having}'`.",
+        )
+    return None
+
+
+def _library_refusal(found: Inspection, machine: Machine) -> Refusal | None:
+    """Where a provider that comes as a library of its own is not there."""
+    provider = found.provider.canonical
+    if provider == "RyzenAI":
+        return _ryzen_ai_refusal(found, machine)
+    if provider == "AMDGPU" and provider not in machine.libraries:
+        library = "amdgpu-ep.dll" if machine.system == "windows" else "libamdgpu-ep.so"
+        return Refusal(
+            f"It is made for AMD's plug-in provider AMDGPU, whose library {library} was not found.",
+            f"Install AMD's GPU provider and set AMDGPU_EP_PATH to the full path of {library}. "
+            + _ELSEWHERE,
+        )
+    if provider == "WebGPU" and _WEBGPU not in machine.plugins:
+        return Refusal(
+            "It is made for the WebGPU provider, whose plug-in is not installed.",
+            f"Run `pip install {_WEBGPU}`.",
+        )
+    if provider not in ("CPU", "AMDGPU", "WebGPU", *_OWN_RUNTIMES):
+        return Refusal(
+            f"It is made for the provider {provider}, which fimble knows nothing of.",
+            f"Try it with the runtime that its maker names. {_ELSEWHERE}",
+        )
+    return None
+
+
 def _is_hybrid(found: Inspection) -> bool:
     options = found.provider.options
     hybrid = any(key.startswith("hybrid_opt_") for key in options)
@@ -186,14 +211,16 @@ def _no_ryzen_ai(found: Inspection) -> Refusal:
     )
 
 
-def _unknown_keys(found: Inspection, version: str, runtime: str) -> Refusal | None:
+def _unknown_keys(found: Inspection, runtime: Runtime) -> Refusal | None:
     """Only where the runtime is one whose keys we know: AMD's own may take more."""
     keys = found.config.unknown_keys
-    if not keys or runtime == _RYZEN_AI or _numbers(version)[:2] > KNOWN_UP_TO:
+    later = _numbers(runtime.version)[:2] > KNOWN_UP_TO
+    if not keys or runtime.name == _RYZEN_AI or later:
         return None
     listed = ", ".join(keys[:5]) + (" and others" if len(keys) > 5 else "")
     return Refusal(
-        f"Its genai_config.json has settings that onnxruntime-genai {version} refuses: {listed}.",
+        f"Its genai_config.json has settings that onnxruntime-genai {runtime.version} refuses: "
+        f"{listed}.",
         "Use the runtime that the package was made for, or remove the settings.",
     )
 
