@@ -230,6 +230,55 @@ def test_json_that_means_harm_is_an_error(tmp_path: Path, text: str, message: st
         read_package_config(folder)
 
 
+PROVIDER_OPTIONS = "model/decoder/session_options/provider_options"
+
+CODE = [
+    ("model/decoder/session_options/custom_ops_library", "ops.so"),
+    ("model/decoder/session_options/custom_ops_library", "ops"),
+    ("model/decoder/session_options/session.x", "C:\\evil.DLL"),
+    (PROVIDER_OPTIONS, [{"QNN": {"backend_path": "QnnHtp.dll"}}]),
+    (PROVIDER_OPTIONS, [{"RyzenAI": {"anything": "lib/x.so.1"}}]),
+    ("model/vision", {"session_options": {"custom_ops_library": "x.dylib"}}),
+]
+ELSEWHERE = [
+    ("model/decoder/filename", "/model.onnx"),
+    ("model/decoder/filename", "../model.onnx"),
+    ("model/tokenizer_dir", ".."),
+    ("model/tokenizer_dir", "/etc"),
+    ("model/decoder/pipeline", [{"a": {"filename": "b/../../c.onnx"}}]),
+    ("model/decoder/pipeline", {"a": {"filename": "C:c.onnx"}}),
+    ("model/vision", {"config_filename": "\\\\server\\share\\x.json"}),
+    ("model/decoder/shared_initializers", {"w": {"data_file": "../w"}}),
+    (PROVIDER_OPTIONS, [{"RyzenAI": {"external_data_file": "/dev/zero"}}]),
+    (PROVIDER_OPTIONS, [{"RyzenAI": {"cache_dir": "..\\..\\x"}}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [(*each, "names a library") for each in CODE]
+    + [(*each, "names a file outside the package") for each in ELSEWHERE],
+)
+def test_code_and_what_lies_elsewhere_are_refused_wherever_they_are_named(
+    tmp_path: Path, tiny: Path, key: str, value: Any, message: str
+) -> None:
+    folder = write(tmp_path / "p", put(config_of(tiny), key, value))
+    found = inspect_package(Package("p", folder))
+    assert found.problem is not None and message in found.problem
+    assert found.next_step is not None and found.next_step.startswith("Do not use this package")
+    with pytest.raises(LoadFailed, match=message):
+        read_package_config(folder)
+
+
+def test_files_are_found_however_deep_a_pipeline_is_nested(tmp_path: Path, tiny: Path) -> None:
+    stage: dict[str, Any] = {"filename": "../x.onnx"}
+    for _ in range(300):
+        stage = {"pipeline": [{"a": stage}]}
+    config = put(config_of(tiny), "model/decoder/pipeline", [{"a": stage}])
+    with pytest.raises(LoadFailed, match="outside the package"):
+        read_package_config(write(tmp_path / "p", config))
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()

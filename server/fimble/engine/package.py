@@ -14,7 +14,7 @@ from fimble.engine.protocol import Sampling
 from fimble.errors import LoadFailed, PackageError
 from fimble.models import genai_config
 from fimble.models.genai_config import CONFIG_FILE, GenaiConfig, read_genai_config
-from fimble.models.package_files import check_file_name
+from fimble.models.package_files import check_names
 from fimble.models.package_json import read_json_object
 from fimble.models.window import real_window
 
@@ -65,8 +65,7 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
     stamp = package_stamp(folder)
     try:
         config = read_genai_config(folder)
-        for each in config.files:
-            check_file_name(each, CONFIG_FILE)
+        check_names(config)
     except PackageError as error:
         raise LoadFailed(error.message, next_step=error.next_step) from error
     _check(folder / CONFIG_FILE, config)

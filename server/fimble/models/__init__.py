@@ -21,6 +21,7 @@ gguf_import/        a GGUF file made into a package
 package_json.py     JSON files of strangers
 config_values.py    values out of them, checked
 config_keys.py      which keys the runtime knows
+config_paths.py     which files and which code it names
 genai_config.py     genai_config.json, typed: for inspection and the engine alike
 package_extras.py   what the files beside it say
 package_files.py    whether all files are there and whole

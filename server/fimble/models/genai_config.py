@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fimble.models.config_keys import SESSION_KEYS, sort_keys
+from fimble.models.config_paths import libraries_in, paths_in
 from fimble.models.config_values import INT32_MAX, ConfigValues
-from fimble.models.package_json import as_table, begins_with_bom, read_json_object
+from fimble.models.package_json import begins_with_bom, read_json_object
 
 __all__ = [
     "CONFIG_FILE",
@@ -99,9 +100,11 @@ class GenaiConfig:
 
     ``context_length`` and ``vocab_size`` are 0 where not stated. ``providers`` in the order
     of the file, none for the CPU. ``session_entries`` are the decoder's session options that
-    the runtime passes on. ``files`` are all files it names, relative to it. ``bom``: it begins
-    with a byte order mark, which the runtime does not read. ``unknown_keys`` are refused by
-    the runtime, ``ignored_keys`` are not; both by their full names.
+    the runtime passes on. ``files`` are all files that it needs, relative to it; ``paths`` is
+    everything that is named as a file or folder, and ``libraries`` are (key, name) of code.
+    ``bom``: it begins with a byte order mark, which the runtime does not read.
+    ``unknown_keys`` are refused by the runtime, ``ignored_keys`` are not; both by their full
+    names.
     """
 
     model_type: str
@@ -113,6 +116,8 @@ class GenaiConfig:
     session_entries: dict[str, str]
     search: Search
     files: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+    libraries: tuple[tuple[str, str], ...] = ()
     bom: bool = False
     unknown_keys: tuple[str, ...] = ()
     ignored_keys: tuple[str, ...] = ()
@@ -133,13 +138,14 @@ def read_genai_config(folder: Path) -> GenaiConfig:
     decoder = values.table(model, "decoder", "model")
     session = values.table(decoder, "session_options", "model.decoder")
     providers = tuple(_providers(session, values))
+    shape, paths = _decoder(decoder, values), paths_in(data)
     unknown, ignored = sort_keys(data)
     return GenaiConfig(
         model_type=values.text(model, "type", "model"),
         context_length=values.count(model, "context_length", "model") or 0,
         vocab_size=values.count(model, "vocab_size", "model", most=_MOST_WIDTH) or 0,
         eos_ids=_eos_ids(model, values),
-        decoder=_decoder(decoder, values),
+        decoder=shape,
         providers=providers,
         session_entries={
             key: value
@@ -147,7 +153,9 @@ def read_genai_config(folder: Path) -> GenaiConfig:
             if key not in SESSION_KEYS and isinstance(value, str)
         },
         search=_search(values.table(data, "search"), values),
-        files=tuple(dict.fromkeys(_named_files(model, providers, values))),
+        files=_named_files(shape.filename, paths),
+        paths=tuple(text for _, text in paths),
+        libraries=tuple(libraries_in(data)),
         bom=begins_with_bom(path),
         unknown_keys=unknown,
         ignored_keys=ignored,
@@ -225,23 +233,8 @@ def _search(search: dict[str, Any], values: ConfigValues) -> Search:
     )
 
 
-def _named_files(
-    model: dict[str, Any], providers: tuple[Provider, ...], values: ConfigValues
-) -> Iterator[str]:
-    """Graphs, of every section and pipeline stage, and a provider's own weights."""
-    for name, section in model.items():
-        if isinstance(section, dict):
-            yield from _graphs_of(section, f"model.{name}", values)
-    for provider in providers:
-        if provider.options.get("external_data_file"):
-            yield provider.options["external_data_file"]
-
-
-def _graphs_of(section: dict[str, Any], where: str, values: ConfigValues) -> Iterator[str]:
-    if section.get("filename"):
-        yield from filter(None, [values.text(section, "filename", where)])
-    stages = section.get("pipeline")
-    listed = stages if isinstance(stages, list) else [stages]
-    for stage in listed:
-        for name, part in as_table(stage).items():
-            yield from _graphs_of(as_table(part), f"{where}.pipeline.{name}", values)
+def _named_files(filename: str, paths: list[tuple[str, str]]) -> tuple[str, ...]:
+    """The decoder's graph first, then all other graphs and a provider's own weights."""
+    keys = (".filename", ".external_data_file")
+    named = [text for key, text in paths if key.startswith("model.") and key.endswith(keys)]
+    return tuple(dict.fromkeys([filename, *named] if filename else named))

@@ -14,7 +14,14 @@ from fimble.models.genai_config import CONFIG_FILE, GenaiConfig
 from fimble.models.onnx_graph import GraphFacts, read_graph
 from fimble.models.package_json import is_lfs_pointer
 
-__all__ = ["TOKENIZER_FILE", "CheckedFiles", "check_file_name", "check_files", "list_files"]
+__all__ = [
+    "TOKENIZER_FILE",
+    "CheckedFiles",
+    "check_file_name",
+    "check_files",
+    "check_names",
+    "list_files",
+]
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -42,8 +49,7 @@ def check_files(folder: Path, config: GenaiConfig) -> CheckedFiles:
             f"{CONFIG_FILE} begins with a byte order mark, which onnxruntime-genai cannot read.",
             next_step="Save it as UTF-8 without one.",
         )
-    for name in config.files:
-        check_file_name(name, CONFIG_FILE)
+    check_names(config)
     if config.faults:
         raise PackageError(
             f"{CONFIG_FILE} cannot be meant: {config.faults[0]}.",
@@ -83,6 +89,18 @@ def list_files(folder: Path) -> tuple[tuple[str, int], ...]:
         if path.is_file() and not any(part.startswith(".") for part in relative.parts):
             found.append((relative.as_posix(), path.stat().st_size))
     return tuple(sorted(found))
+
+
+def check_names(config: GenaiConfig) -> None:
+    """PackageError where the configuration names what lies outside the package, or code."""
+    for key, name in config.libraries:
+        raise PackageError(
+            f"{CONFIG_FILE} names a library, {name[:200]!r} ({key[:100]}), whose code would run "
+            "in the engine; fimble takes packages as data only.",
+            next_step="Do not use this package; get one without a library.",
+        )
+    for name in (*config.files, *config.paths):
+        check_file_name(name, CONFIG_FILE)
 
 
 def check_file_name(name: str, where: str) -> None:
