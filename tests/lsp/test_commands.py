@@ -58,9 +58,15 @@ async def test_the_commands_are_announced() -> None:
         result = await session.wire.initialize()
     assert sorted(result["capabilities"]["executeCommandProvider"]["commands"]) == [
         "fimble.accepted",
+        "fimble.commitMessage",
+        "fimble.document",
+        "fimble.explain",
+        "fimble.fix",
         "fimble.partiallyAccepted",
+        "fimble.review",
         "fimble.showPrompt",
         "fimble.snooze",
+        "fimble.tests",
     ]
 
 

@@ -68,6 +68,11 @@ class EngineHost:
             self._engine, self._assemble, grace=_GRACE_SECONDS, on_call=self._on_call
         )
 
+    @property
+    def engine(self) -> Engine:
+        """The engine of the moment."""
+        return self._engine
+
     def use_settings(self, settings: CompletionSettings) -> None:
         """The settings of the moment: the budget that is shown follows from them."""
         self._settings = settings

@@ -16,6 +16,7 @@ from pygls.protocol import default_converter
 
 from fimble import __version__
 from fimble.lsp.ahead import Ahead
+from fimble.lsp.chat import CHAT_COMMANDS, Chat
 from fimble.lsp.commands import Commands, cursor_of
 from fimble.lsp.completion import OPTIONS, Completions
 from fimble.lsp.configuration import Configuration
@@ -113,6 +114,16 @@ class FimbleServer(LanguageServer):
             self.statistics,
             on_snooze=self._show_silence,
         )
+        self.chat = Chat(
+            self.documents,
+            self.workspace_host,
+            self.host,
+            settings=lambda: self.configuration.current,
+            progress=self.work_done_progress,
+            notify=self.protocol.notify,
+            show_document=self.window_show_document_async,
+            start=self._start,
+        )
         self.documents.listeners += [
             self.workspace_host,
             self.suggestions,
@@ -187,6 +198,7 @@ class FimbleServer(LanguageServer):
             return await self.inline_completions.answer(params)
 
         self._register_commands()
+        self._register_chat()
 
     def _register_completion(self) -> None:
         """For editors that show suggestions in no better way; the last moment is ``initialize``."""
@@ -218,6 +230,25 @@ class FimbleServer(LanguageServer):
         def cursor(params: Any) -> None:
             self._cursor_moved(params)
 
+    def _register_chat(self) -> None:
+        """Nested functions here too."""
+
+        @self.feature("fimble/chat")
+        async def chat(params: Any) -> dict[str, Any]:
+            return await self.chat.answer(params)
+
+        @self.feature("fimble/chatComplete")
+        async def chat_complete(params: Any) -> dict[str, Any]:
+            return await self.chat.complete(params)
+
+        def register(name: str) -> None:
+            @self.command(name)
+            async def run(ls: LanguageServer, *arguments: Any) -> dict[str, Any]:
+                return await self.chat.run(name, *arguments)
+
+        for name in CHAT_COMMANDS:
+            register(name)
+
     def _cursor_moved(self, params: Any) -> None:
         """``fimble/cursor``: ``{uri, position}``, from editors that tell where the cursor is."""
         uri, position = cursor_of(params)
@@ -231,6 +262,7 @@ class FimbleServer(LanguageServer):
         self.documents.encoding = encoding_of(self.workspace.position_encoding)
         window = params.capabilities.window
         self.load_progress.supported = bool(window and window.work_done_progress)
+        self.chat.can_show = bool(window and window.show_document and window.show_document.support)
         text_document = params.capabilities.text_document
         if text_document is None or text_document.inline_completion is None:
             self._register_completion()
