@@ -6,12 +6,14 @@
 - Every request is answered once, also before ``initialize``, after ``shutdown``, or with
   parameters that cannot be read.
 - No traceback travels to the editor; it goes to the log.
+- Cancelling ``workspace/executeCommand`` cancels the command.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lsprotocol import types
@@ -104,6 +106,14 @@ class FimbleProtocol(LanguageServerProtocol):
             self._send_response(request, error=refusal.to_response_error())
         return refusal is None
 
+    def _run_generator(self, future: Any, *, gen: Any, result_future: Any) -> None:
+        """A command's own work is cancelled with its request, which pygls forgets to do."""
+        before = set(self._request_futures)
+        super()._run_generator(future, gen=gen, result_future=result_future)
+        for id in set(self._request_futures) - before:
+            work = self._request_futures.pop(id)
+            result_future.add_done_callback(partial(_cancel_with, work))
+
     def _send_response(
         self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None
     ) -> None:
@@ -144,6 +154,11 @@ class FimbleProtocol(LanguageServerProtocol):
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> Any:
         self.on_exit(self.exit_code)
+
+
+def _cancel_with(work: Any, request: Any) -> None:
+    if request.cancelled():
+        work.cancel()
 
 
 def _without_traceback(error: types.ResponseError) -> str:
