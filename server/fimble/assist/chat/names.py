@@ -24,7 +24,7 @@ _MOST = 30
 #: For so long a list of files is good enough while somebody types, in seconds.
 _FRESH = 10.0
 _SLASH = re.compile(r"\s*(?P<word>/[a-z]*)")
-_WORD = re.compile(r"(?<![\w@#./:-])(?P<word>[@#][\w]*|@file:\"?[^\s\"]*|@symbol:\"?[^\s\"]*)")
+_WORD = re.compile(r"(?<![\w@#./:-])(?P<word>@(?:file|symbol):(?:\"[^\"\n]*|[^\s\"]*)|[@#]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
