@@ -90,6 +90,7 @@ CONFINED = {
     "matplotlib": "fimble.cli",
     "tree_sitter": "fimble_context",
     "click": "fimble.cli",
+    "prompt_toolkit": "fimble.cli",
     "rich": "fimble.cli",
 }
 

@@ -20,11 +20,13 @@ __all__ = ["cli", "main"]
 #: (one per editor window) never loads what only ``fimble model`` needs.
 COMMANDS = {
     "bench": "fimble.cli.bench",
+    "chat": "fimble.cli.chat",
     "complete": "fimble.cli.complete",
     "context": "fimble.cli.context",
     "demo": "fimble.cli.demo",
     "doctor": "fimble.cli.doctor",
     "engine": "fimble.cli.engine",
+    "explain": "fimble.cli.explain",
     "model": "fimble.cli.model",
     "serve": "fimble.cli.serve",
     "stats": "fimble.cli.stats",
@@ -58,6 +60,7 @@ def cli() -> None:
     fimble demo                       see it work, on a small model that it fetches itself
     fimble serve                      what an editor starts: the language server
     fimble complete app.py:12:5       what would be inserted at line 12, column 5
+    fimble chat                       talk about the project in this folder
     """
 
 

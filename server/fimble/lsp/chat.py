@@ -22,7 +22,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
@@ -32,7 +32,6 @@ from fimble import system
 from fimble.assist.chat.names import NameCompleter
 from fimble.assist.chat.pieces import Attachment, Sources
 from fimble.assist.chat.service import ChatAnswer, ChatService, Question
-from fimble.assist.templates import Templates, find_templates
 from fimble.errors import EngineError, FimbleError
 from fimble.lsp.chat_params import (
     answer_to_json,
@@ -48,6 +47,9 @@ from fimble.lsp.workspace import WorkspaceHost
 from fimble_context.document import Document
 from fimble_context.ignore import Policy
 from fimble_context.open_workspace import Workspace
+
+if TYPE_CHECKING:
+    from fimble.assist.templates import Templates
 
 __all__ = ["CHAT_COMMANDS", "Chat", "EditorSources", "answers_dir"]
 
@@ -248,6 +250,9 @@ class Chat:
         return uri
 
     def _templates_of_workspace(self) -> Templates:
+        # Imported by the first chat: jinja2 takes time that no editor's start should wait for.
+        from fimble.assist.templates import find_templates
+
         policy = self._workspace.policy
         if self._templates is None or self._templates[0] is not policy:
             self._templates = policy, find_templates(policy.folders)

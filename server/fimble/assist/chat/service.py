@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fimble.assist.chat.blocks import CodeBlock, code_blocks
 from fimble.assist.chat.collect import collect
@@ -22,11 +22,14 @@ from fimble.assist.chat.room import fit
 from fimble.assist.chat.tasks import TASKS, Task, help_text
 from fimble.assist.layout import prompt_text
 from fimble.assist.settings import ChatSettings
-from fimble.assist.templates import Templates
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, FinishReason, Timings, Usage
 from fimble.errors import UsageError
 from fimble_context.sections import LeftOut
+
+if TYPE_CHECKING:
+    # jinja2 takes a tenth of a second to import, which no editor's start should wait for.
+    from fimble.assist.templates import Templates
 
 __all__ = ["ChatAnswer", "ChatService", "Question"]
 

@@ -1,0 +1,84 @@
+"""``fimble explain FILE:START-END``: what lines of a file do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fimble.assist.chat.pieces import Attachment
+from fimble.assist.chat.service import Question
+from fimble.assist.complete_file import read_document, refuse_secrets
+from fimble.assist.settings import ChatSettings
+from fimble.cli.chatting import ChatSession, answer_once
+from fimble.cli.output import json_option
+from fimble.errors import DocumentError, UsageError
+from fimble_context.document import Document
+
+__all__ = ["command", "parse_lines"]
+
+
+@click.command()
+@click.argument("place", metavar="FILE:START-END")
+@click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1, 32_768),
+    default=ChatSettings().max_tokens,
+    show_default=True,
+    help="The longest answer, in tokens.",
+)
+@json_option
+def command(place: str, model: str, max_tokens: int, as_json: bool) -> None:
+    """Explain the lines START to END of a file (both begin at 1), one line, or all of it.
+
+    \b
+    Example:
+      fimble explain app.py:12-30
+    """
+    path, lines = parse_lines(place)
+    path = path.absolute()
+    document = read_document(path)
+    start, end = _span(document, path, lines)
+    with ChatSession(path.parent, model, ChatSettings(max_tokens=max_tokens)) as session:
+        refuse_secrets(path, document, session.sources.policy)
+        session.sources.open(document)
+        selection = Attachment(
+            "selection", document=document, source=document.path, start=start, end=end, path=path
+        )
+        question = Question("/explain", attachments=(selection,))
+        answer_once(session, question, as_json=as_json)
+
+
+def parse_lines(text: str) -> tuple[Path, tuple[int, int] | None]:
+    """``FILE:START-END``, ``FILE:LINE`` or ``FILE`` → the path and the lines. Raises UsageError.
+
+    The file's name may have colons itself, as Windows paths have.
+    """
+    name, colon, lines = text.rpartition(":")
+    first, dash, last = lines.partition("-")
+    if not (colon and name and first.isdecimal() and (last.isdecimal() if dash else True)):
+        if text and not lines.replace("-", "").isdecimal():
+            return Path(text), None
+        raise UsageError(
+            f"“{text}” does not name lines of a file.",
+            next_step="Write FILE:START-END with numbers that start at 1, such as app.py:12-30.",
+        )
+    numbers = int(first), int(last or first)
+    if numbers[1] < numbers[0]:
+        raise UsageError(
+            f"Line {numbers[1]} is above line {numbers[0]}.",
+            next_step="Write the first line, then the last one.",
+        )
+    return Path(name), numbers
+
+
+def _span(document: Document, path: Path, lines: tuple[int, int] | None) -> tuple[int, int]:
+    if lines is None:
+        return 0, len(document.text)
+    if not 1 <= lines[0] <= lines[1] <= document.line_count:
+        raise DocumentError(
+            f"{path} has no lines {lines[0]} to {lines[1]}: it has 1 to {document.line_count}.",
+            next_step="Name lines of the file.",
+        )
+    return document.line_start(lines[0] - 1), document.line_end(lines[1] - 1)
