@@ -5,6 +5,6 @@ pure functions over what was found; only the probes look at the machine.
 """
 
 from fimble.doctor.checks import Check, Report
-from fimble.doctor.examine import examine
+from fimble.doctor.examination import examine
 
 __all__ = ["Check", "Report", "examine"]

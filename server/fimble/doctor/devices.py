@@ -13,6 +13,7 @@ from typing import Literal
 from fimble.doctor.checks import Check, Status
 
 __all__ = [
+    "AMD_GPU",
     "AMD_NPU",
     "LEAST_NPU_DRIVER",
     "Device",

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import fimble
 from fimble import system
 from fimble.doctor.checks import Check, Report
-from fimble.doctor.devices import Severity, gpu_checks, memory_lock_check, npu_checks
-from fimble.doctor.editors import editor_check, find_clients
-from fimble.doctor.engine_state import engine_check, look_at_engine
+from fimble.doctor.devices import (
+    AMD_GPU,
+    Severity,
+    gpu_checks,
+    memory_lock_check,
+    npu_checks,
+)
+from fimble.doctor.editors import FoundClient, editor_check, find_clients
+from fimble.doctor.engine_state import EngineFacts, engine_check, look_at_engine
 from fimble.doctor.machine import home_check, look_at_system, machine_checks
-from fimble.doctor.packages import look_at_packages, package_checks, severity_of
+from fimble.doctor.packages import StoreFacts, look_at_packages, package_checks, severity_of
 from fimble.doctor.probe_devices import DeviceFacts, look_for_devices
 from fimble.doctor.provider_files import (
     environment_paths,
@@ -30,36 +38,44 @@ from fimble.doctor.provider_files import (
     vulkan_check,
 )
 from fimble.doctor.runtime import ImportFacts, probe_import, runtime_checks
-from fimble.models.device_memory import free_memory
+from fimble.models.device_memory import find_gpus, free_memory
+from fimble.models.report import gib
 from fimble.models.runtimes import installed_runtimes
 from fimble.models.store import Store
 
 __all__ = ["examine"]
 
+Found = TypeVar("Found")
+
 
 def examine() -> Report:
     """All checks of this machine. Takes a few seconds."""
     here = system.operating_system()
+    look = _Looks()
     runtimes = installed_runtimes()
     with ThreadPoolExecutor() as pool:
-        devices_found = pool.submit(look_for_devices, here)
-        imported_found = pool.submit(_import, bool(runtimes))
-        engine_found = pool.submit(look_at_engine)
-        store = look_at_packages(Store())
-        facts, imported = devices_found.result(), imported_found.result()
-        engine = engine_found.result()
+        looking = pool.submit(look, "devices", lambda: look_for_devices(here), DeviceFacts())
+        importing = pool.submit(look, "runtime import", lambda: _import(bool(runtimes)), None)
+        asking = pool.submit(look, "engine", look_at_engine, EngineFacts())
+        store = look("models", lambda: look_at_packages(Store()), StoreFacts())
+        facts, imported, engine = looking.result(), importing.result(), asking.result()
 
     releases = find_releases(here)
     machine = look_at_machine(releases)
     machine_facts = look_at_system(facts.os)
     severity = severity_of(store.packages)
     made_for = {p.name: p.inspection.release for p in store.packages if p.inspection is not None}
+    nobody: list[FoundClient] = []
+    clients = look("editors", lambda: find_clients(Path.home(), here), nobody)
+    unknown: list[Check] = []
+    gpu_memory = look("gpu memory", lambda: _gpu_memory(facts), unknown)
     checks = [
         *machine_checks(machine_facts),
         home_check(machine_facts),
         *runtime_checks(runtimes, imported, here, facts.devices, next(iter(releases), "")),
         *npu_checks(facts.devices, severity, facts.nodes),
         *gpu_checks(facts.devices, severity, facts.nodes),
+        *gpu_memory,
         *_linux_only(facts, severity),
         *_tools(facts),
         *library_checks(
@@ -68,9 +84,38 @@ def examine() -> Report:
         *ryzen_ai_checks(releases, made_for, machine, severity),
         *package_checks(store, machine, functools.cache(free_memory)),
         engine_check(engine),
-        editor_check(find_clients(Path.home(), here)),
+        editor_check(clients),
+        *look.failed,
     ]
     return Report(tuple(checks), fimble.__version__)
+
+
+class _Looks:
+    """Looks at one thing after the other; ``failed`` has a line for each that could not be."""
+
+    def __init__(self) -> None:
+        self.failed: list[Check] = []
+
+    def __call__(self, name: str, probe: Callable[[], Found], otherwise: Found) -> Found:
+        try:
+            return probe()
+        except Exception as error:  # noqa: BLE001
+            # A machine is full of surprises: one must not hide what the others saw.
+            said = f"could not be looked at: {type(error).__name__}: {error}"
+            step = "This is a fault of fimble's; please report it with this line."
+            self.failed.append(Check(name, "fail", said, step))
+            return otherwise
+
+
+def _gpu_memory(facts: DeviceFacts) -> list[Check]:
+    if not any(device.vendor == AMD_GPU for device in facts.devices):
+        return []
+    listed = [
+        f"{gpu.name}: {gib(gpu.own_free)} free of {gib(gpu.own_total)}"
+        + (f", and {gib(gpu.shared_free)} of the system's" if gpu.integrated else "")
+        for gpu in find_gpus()
+    ]
+    return [Check("gpu memory", "ok", "; ".join(listed) or "the driver does not say")]
 
 
 def _import(installed: bool) -> ImportFacts | None:
