@@ -18,12 +18,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from fimble_context.assemble import assemble
-from fimble_context.comments import text_kind
-from fimble_context.document import Document, Edit
-from fimble_context.names import references
-from fimble_context.scopes import enclosing_scopes
-from fimble_context.symbols import outline, symbols_at
+from fimble_context.assembly import assemble
+from fimble_context.syntax import (
+    Document,
+    Edit,
+    enclosing_scopes,
+    outline,
+    references,
+    symbols_at,
+    text_kind,
+)
 
 LINES = 16_000
 BYTES = 1_300_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 __all__ = ["MARK", "at_mark"]
 

@@ -12,7 +12,7 @@ from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
 from fimble.assist.settings import CompletionSettings
 from fimble.engine.protocol import Control, Text
 from fimble.errors import EngineUnavailable, ModelError
-from fimble_context.assemble import Context, Section
+from fimble_context.assembly import Context, Section
 from tests.assist.places import at_mark
 from tests.support.scripted_engine import Answer, ScriptedEngine, prompt_as_text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fimble.assist.layout import completion_prompt
-from fimble_context.sections import Context, Section
+from fimble_context.assembly import Context, Section
 from tests.support.scripted_engine import prompt_as_text
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fimble.assist.outcomes import KEPT_AFTER_SECONDS, Outcomes
 from fimble.assist.statistics import Statistics
-from fimble_context.document import Edit
+from fimble_context.syntax import Edit
 from tests.assist.places import at_mark
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fimble.assist.place import place_of
-from fimble_context.document import Document, Edit
-from fimble_context.syntax import SyntaxTree
+from fimble_context.syntax import Document, Edit
+from fimble_context.syntax.tree import SyntaxTree
 
 
 def test_places_share_the_tree_of_their_document(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fimble.assist.policy import MAX_DOCUMENT_BYTES, refusal
 from fimble.assist.settings import CompletionSettings
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 REFUSED = {
     "closed": (None, CompletionSettings()),

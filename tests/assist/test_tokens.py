@@ -11,7 +11,7 @@ from fimble.assist.layout import LAYOUT_TOKENS
 from fimble.assist.settings import CompletionSettings
 from fimble.assist.tokens import TokenCounts
 from fimble.engine.protocol import Text
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 from tests.support.scripted_engine import ScriptedEngine
 
 SETTINGS = CompletionSettings(max_tokens=10, max_prompt_tokens=400)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fimble.assist.completion import CompletionService, Suggestion
 from fimble.assist.settings import CompletionSettings
 from fimble.engine.protocol import CompletionRequest, Control, Text
-from fimble_context.document import Edit
+from fimble_context.syntax import Edit
 from tests.assist.places import at_mark
 from tests.support.scripted_engine import Script, ScriptedEngine
 

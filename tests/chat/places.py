@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fimble.assist.chat.pieces import Attachment
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 from tests.assist.places import MARK
 
 TREE = {

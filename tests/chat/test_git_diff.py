@@ -12,7 +12,7 @@ import pytest
 from fimble.assist.chat import git_diff as module
 from fimble.assist.chat.git_diff import git_diff
 from fimble.errors import DocumentError
-from fimble_context.ignore import Policy
+from fimble_context.workspace import Policy
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -18,8 +18,8 @@ from fimble.assist.templates import Templates
 from fimble.engine.base import ModelInfo
 from fimble.engine.protocol import CompletionRequest
 from fimble.errors import EngineUnavailable, TemplateFailed, UsageError
-from fimble_context.document import Document
-from fimble_context.edit_context import Diagnostic
+from fimble_context.assembly import Diagnostic
+from fimble_context.syntax import Document
 from tests.chat.places import selected, tree
 from tests.chat.test_git_diff import git
 from tests.support.scripted_engine import Answer, ScriptedEngine

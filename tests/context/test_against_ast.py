@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fimble_context.document import Document
-from fimble_context.names import imports
-from fimble_context.symbols import outline, walk
+from fimble_context.syntax import Document, imports, outline, walk
 
 MODULES = (
     "argparse", "ast", "asyncio/tasks", "collections/__init__", "contextlib", "ctypes/__init__",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fimble_context.assemble import Context, assemble
-from fimble_context.document import Document
+from fimble_context.assembly import Context, assemble
+from fimble_context.syntax import Document
 
 # Cuts text as Qwen's pre-tokenizer does where it matters: a line end takes blank lines with it.
 _TOKEN = re.compile(r"\s*\n+|[^\W\d]{1,6}|\d|[^\s\w]+\n*|[^\S\n]+|.", re.DOTALL)

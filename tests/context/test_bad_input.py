@@ -9,16 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fimble_context import syntax
-from fimble_context.assemble import assemble
-from fimble_context.comments import text_kind
-from fimble_context.document import Document, Edit
-from fimble_context.languages import LANGUAGES
-from fimble_context.names import imports, references
-from fimble_context.scopes import enclosing_scopes
-from fimble_context.signatures import render_all
-from fimble_context.spans import cut_points, enclosing_node, enclosing_statements, error_count
-from fimble_context.symbols import outline, symbols_at, walk
+from fimble_context.assembly import assemble
+from fimble_context.syntax import (
+    LANGUAGES,
+    Document,
+    Edit,
+    cut_points,
+    enclosing_node,
+    enclosing_scopes,
+    enclosing_statements,
+    error_count,
+    imports,
+    outline,
+    references,
+    symbols_at,
+    text_kind,
+    walk,
+)
+from fimble_context.syntax import tree as syntax_tree
+from fimble_context.syntax.signatures import render_all
 
 IDS = [language.id for language in LANGUAGES]
 FRAGMENTS = [
@@ -143,6 +152,6 @@ def test_giving_up_takes_no_longer_than_allowed(monkeypatch: pytest.MonkeyPatch)
         return sum(looks)
 
     monkeypatch.setattr(time, "monotonic", next_second)
-    monkeypatch.setattr(syntax, "PARSE_SECONDS", 50.0)
+    monkeypatch.setattr(syntax_tree, "PARSE_SECONDS", 50.0)
     assert Document("x = [" + "1, " * 100_000 + "]\n", language="python").tree is None
     assert 50 <= len(looks) <= 60

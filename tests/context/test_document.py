@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fimble_context.document import Document, Edit
-from fimble_context.positions import Encoding, LineIndex, Position, encode_utf8
+from fimble_context.syntax import Document, Edit, Encoding, Position
+from fimble_context.syntax.positions import LineIndex, encode_utf8
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 TEXT = st.lists(

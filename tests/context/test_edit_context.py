@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fimble_context.document import Document
-from fimble_context.edit_context import Diagnostic, EditContext, edit_context
+from fimble_context.assembly import Diagnostic, EditContext, edit_context
+from fimble_context.syntax import Document
 from tests.context.workspace_fixture import Counter, Fixture, Opened, opened
 
 FIXTURE = Fixture.parse(

@@ -15,15 +15,23 @@ from pathlib import Path
 
 import pytest
 
-from fimble_context.assemble import assemble
-from fimble_context.comments import text_kind
-from fimble_context.document import Document
-from fimble_context.languages import LANGUAGES
-from fimble_context.names import imports, references
-from fimble_context.scopes import enclosing_scopes
-from fimble_context.signatures import render_all
-from fimble_context.spans import cut_points, enclosing_node, enclosing_statements, error_count
-from fimble_context.symbols import Symbol, outline, symbols_at
+from fimble_context.assembly import assemble
+from fimble_context.syntax import (
+    LANGUAGES,
+    Document,
+    Symbol,
+    cut_points,
+    enclosing_node,
+    enclosing_scopes,
+    enclosing_statements,
+    error_count,
+    imports,
+    outline,
+    references,
+    symbols_at,
+    text_kind,
+)
+from fimble_context.syntax.signatures import render_all
 
 FIXTURES = Path(__file__).parent / "fixtures"
 FILES = sorted(FIXTURES.rglob("*.txt"))

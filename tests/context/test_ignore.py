@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fimble_context.ignore import Policy
+from fimble_context.workspace import Policy
 
 
 def tree(root: Path, files: Mapping[str, str]) -> Path:

@@ -11,10 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fimble_context import index as index_module
-from fimble_context.facts import Facts
-from fimble_context.index import WorkspaceIndex
-from fimble_context.names import Import
+from fimble_context.index import Facts, WorkspaceIndex, supervisor
+from fimble_context.syntax import Import
 
 SECONDS = 60
 TREE = {
@@ -273,9 +271,9 @@ def test_a_process_that_dies_is_started_again(root: Path) -> None:
 def test_a_process_that_has_grown_is_exchanged_for_another(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The binding never frees what it reads; see index_worker.
+    # The binding never frees what it reads; see index.worker.
     tree(root, {f"many/{number}.py": "def f(): ...\n" * 300 for number in range(60)})
-    monkeypatch.setattr(index_module, "GROWTH_BYTES", 2_000_000)
+    monkeypatch.setattr(supervisor, "GROWTH_BYTES", 2_000_000)
     with running(root, wait=False) as index:
         assert become(index, lambda: index.process_id is not None)
         first = index.process_id

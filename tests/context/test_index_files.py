@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fimble_context.files import Limits, SourceFile, generated_text, read
-from fimble_context.ignore import Policy, Refusal
-from fimble_context.workspace import Walk
+from fimble_context.workspace import Limits, Policy, Refusal, SourceFile, Walk, read
+from fimble_context.workspace.files import generated_text
 
 
 def tree(root: Path, content: Mapping[str, str | bytes]) -> Path:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fimble_context import store_layout
-from fimble_context.facts import Facts, extract, term, terms_of
-from fimble_context.similarity import Similarity
-from fimble_context.store import Known, Store, StoreError, open_store
-from fimble_context.store_layout import import_keys, path_keys, store_path
+from fimble_context.index import Facts, store_layout
+from fimble_context.index.facts import extract, term, terms_of
+from fimble_context.index.similarity import Similarity
+from fimble_context.index.store import Known, Store, StoreError, open_store
+from fimble_context.index.store_layout import import_keys, path_keys, store_path
 
 CODE = '''from pkg.util import helper as h
 
@@ -246,7 +246,7 @@ def test_secrets_are_in_no_fact() -> None:
 def test_a_grammar_that_fails_to_load_leaves_the_identifiers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from fimble_context import languages
+    from fimble_context.syntax import languages
 
     languages.grammar.cache_clear()
     languages.query.cache_clear()

@@ -8,9 +8,8 @@ from typing import get_args
 
 import pytest
 
-from fimble_context import languages
-from fimble_context.document import Document
-from fimble_context.languages import LANGUAGES, Language, QueryName, detect, grammar, prepare, query
+from fimble_context.syntax import LANGUAGES, Document, Language, detect, languages
+from fimble_context.syntax.languages import QueryName, grammar, prepare, query
 
 IDS = [language.id for language in LANGUAGES]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fimble_context.document import Document, Edit
-from fimble_context.open_workspace import Workspace
+from fimble_context.assembly import Workspace
+from fimble_context.syntax import Document, Edit
 from tests.context.workspace_fixture import OWN, Counter, Fixture, Opened, as_prompt, opened
 
 SECRET = "hunter22hunter22"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fimble_context.document import Document, Edit
-from fimble_context.recent import RecentWork
+from fimble_context.candidates.recent import RecentWork
+from fimble_context.syntax import Document, Edit
 
 HERE, THERE = Path("/w/here.py"), Path("/w/there.py")
 

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from fimble_context.document import Document
-from fimble_context.languages import detect
-from fimble_context.names import imports
-from fimble_context.resolve import Project, related, resolve
-from fimble_context.resolve.project import strip_json_comments
-from fimble_context.resolve.rust import use_paths
+from fimble_context.syntax import Document, detect, imports
+from fimble_context.workspace.resolve import Project, related, resolve
+from fimble_context.workspace.resolve.project import strip_json_comments
+from fimble_context.workspace.resolve.rust import use_paths
 
 TREES: dict[str, dict[str, str]] = {
     "python": {

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fimble_context.secrets import has_private_key, mask_secrets, secret_name
+from fimble_context.workspace import has_private_key, mask_secrets
+from fimble_context.workspace.secrets import secret_name
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fimble_context.document import Document, Edit
-from fimble_context.spans import CutPoint, cut_points, enclosing_statements, error_count
+from fimble_context.syntax import (
+    CutPoint,
+    Document,
+    Edit,
+    cut_points,
+    enclosing_statements,
+    error_count,
+)
 
 
 @pytest.mark.parametrize(

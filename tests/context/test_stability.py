@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fimble_context.document import Document, Edit
-from fimble_context.sections import Context, Section
+from fimble_context.assembly import Context, Section
+from fimble_context.syntax import Document, Edit
 from tests.context.workspace_fixture import OWN, Counter, Fixture, Opened, as_prompt, opened
 
 HELPERS = "".join(

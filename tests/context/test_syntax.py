@@ -12,9 +12,9 @@ import tree_sitter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fimble_context import languages, syntax
-from fimble_context.document import Document, Edit
-from fimble_context.positions import encode_utf8
+from fimble_context.syntax import Document, Edit, languages
+from fimble_context.syntax import tree as syntax_tree
+from fimble_context.syntax.positions import encode_utf8
 
 SOURCES = {
     "python": """\
@@ -88,10 +88,10 @@ class Reference:
 def count_parses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A list that gets the length of each text parsed from now on."""
     parses: list[int] = []
-    parse = syntax.SyntaxTree._parse
+    parse = syntax_tree.SyntaxTree._parse
 
     def counted(
-        tree: syntax.SyntaxTree,
+        tree: syntax_tree.SyntaxTree,
         parser: tree_sitter.Parser,
         old: tree_sitter.Tree | None,
         seconds: float,
@@ -99,7 +99,7 @@ def count_parses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         parses.append(len(tree.source))
         return parse(tree, parser, old, seconds)
 
-    monkeypatch.setattr(syntax.SyntaxTree, "_parse", counted)
+    monkeypatch.setattr(syntax_tree.SyntaxTree, "_parse", counted)
     return parses
 
 
@@ -173,7 +173,7 @@ def test_plain_text_has_no_tree() -> None:
 
 
 def test_a_huge_text_has_no_tree_until_it_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(syntax, "MAX_PARSED_BYTES", 100)
+    monkeypatch.setattr(syntax_tree, "MAX_PARSED_BYTES", 100)
     document = Document("x = 1\n", language="python")
     assert document.tree is not None
     document.apply(Edit(0, 0, "y = 22\n" * 20))
@@ -184,14 +184,14 @@ def test_a_huge_text_has_no_tree_until_it_shrinks(monkeypatch: pytest.MonkeyPatc
 
 def test_a_text_that_takes_too_long_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     parses = count_parses(monkeypatch)
-    monkeypatch.setattr(syntax, "_SURELY_QUICK_BYTES", 1000)
-    monkeypatch.setattr(syntax, "PARSE_SECONDS", -1.0)
+    monkeypatch.setattr(syntax_tree, "_SURELY_QUICK_BYTES", 1000)
+    monkeypatch.setattr(syntax_tree, "PARSE_SECONDS", -1.0)
     document = Document("x = [" + "1, " * 50_000 + "]\n", language="python")
     assert document.tree is None
     document.apply(Edit(0, 0, "y"))
     assert document.tree is None
     assert len(parses) == 1
-    monkeypatch.setattr(syntax, "PARSE_SECONDS", 10.0)
+    monkeypatch.setattr(syntax_tree, "PARSE_SECONDS", 10.0)
     document.apply(Edit(0, 140_000, ""))
     assert document.tree is not None
     assert len(parses) == 2
@@ -200,10 +200,10 @@ def test_a_text_that_takes_too_long_is_not_tried_again(monkeypatch: pytest.Monke
 def test_an_edit_that_is_slow_to_parse_leaves_the_older_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(syntax, "_QUICK_SECONDS", -1.0)
+    monkeypatch.setattr(syntax_tree, "_QUICK_SECONDS", -1.0)
     document = Document("y = 1\n" + "x = [1, 2]\n" * 3000 + "def last(): ...\n", language="python")
     assert document.tree is not None and document.tree_is_exact
-    monkeypatch.setattr(syntax, "REPARSE_SECONDS", -1.0)
+    monkeypatch.setattr(syntax_tree, "REPARSE_SECONDS", -1.0)
     document.apply(Edit(4, 4, "f("))
     assert document.tree is not None and not document.tree_is_exact
     last = document.tree.root_node.named_children[-1]

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fimble_context.document import Document, Edit
+from fimble_context.assembly import Context, Workspace
 from fimble_context.index import WorkspaceIndex
-from fimble_context.open_workspace import Workspace
-from fimble_context.sections import Context
+from fimble_context.syntax import Document, Edit
 
 MARK = "│"
 _SECTION = re.compile(r"^=== (\w+) (\S+)\n", re.MULTILINE)

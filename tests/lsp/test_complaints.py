@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fimble_context.syntax import SyntaxTree
+from fimble_context.syntax.tree import SyntaxTree
 from tests.assist.places import MARK
 from tests.lsp.wire import Session, completion_params, in_process
 from tests.support.scripted_engine import ScriptedEngine, prompt_as_text

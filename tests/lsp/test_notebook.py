@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fimble.lsp.debounce import Debounce
 from fimble.lsp.joined import SEPARATOR, Joined
-from fimble_context.document import Document, Edit
-from fimble_context.syntax import SyntaxTree
+from fimble_context.syntax import Document, Edit
+from fimble_context.syntax.tree import SyntaxTree
 from tests.lsp.wire import Wire, in_process
 from tests.support.scripted_engine import ScriptedEngine, prompt_as_text
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
-from fimble_context.document import Document, Edit
-from fimble_context.positions import Encoding
+from fimble_context.syntax import Document, Edit, Encoding
 
 URI = "file:///a.py"
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")

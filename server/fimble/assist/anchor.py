@@ -17,8 +17,8 @@ from fimble.assist.layout import completion_prompt, prompt_text
 from fimble.assist.place import Place
 from fimble.assist.surroundings import Surroundings, surroundings, typed_since
 from fimble.engine.protocol import Segment, Text
-from fimble_context.assemble import Context
-from fimble_context.document import Document, Edit
+from fimble_context.assembly import Context
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["Anchor", "AnchoredPrompt", "Anchors", "anchor_at", "anchor_of", "anchored"]
 

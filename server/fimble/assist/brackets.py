@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 __all__ = [
     "closers_for",

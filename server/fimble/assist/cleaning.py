@@ -11,7 +11,7 @@ from collections import Counter
 
 from fimble.assist.place import Place
 from fimble.engine.protocol import CONTROL_TOKENS
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 __all__ = ["before_control_tokens", "in_documents_indentation", "without_fences", "without_loop"]
 

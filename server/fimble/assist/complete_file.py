@@ -18,9 +18,9 @@ from fimble.assist.settings import CompletionSettings
 from fimble.assist.workspace import assemble_in, open_workspace, project_root
 from fimble.engine.base import Engine
 from fimble.errors import DocumentError, UsageError
-from fimble_context.document import Document
-from fimble_context.ignore import Policy
-from fimble_context.open_workspace import Workspace
+from fimble_context.assembly import Workspace
+from fimble_context.syntax import Document
+from fimble_context.workspace import Policy
 
 __all__ = [
     "CompletionResult",

@@ -21,7 +21,7 @@ from fimble.assist.trim import badness, calls_for_more, trim
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, Priority, Usage
 from fimble.errors import ModelError
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 __all__ = ["CompletionService", "Suggestion"]
 

@@ -17,8 +17,8 @@ from fimble.assist.complete_file import (
 from fimble.assist.prompt import own_text_only
 from fimble.assist.tokens import TokenCounts
 from fimble.assist.workspace import assemble_in, project_root
-from fimble_context.ignore import Policy
-from fimble_context.sections import Context
+from fimble_context.assembly import Context
+from fimble_context.workspace import Policy
 
 __all__ = ["context_in_file"]
 

@@ -7,7 +7,7 @@ it never becomes a control token (see ``engine.protocol``).
 from __future__ import annotations
 
 from fimble.engine.protocol import Control, Segment, Text
-from fimble_context.sections import OTHER_KINDS, Context
+from fimble_context.assembly import OTHER_KINDS, Context
 
 __all__ = ["LAYOUT_TOKENS", "completion_prompt", "prompt_text"]
 

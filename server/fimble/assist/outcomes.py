@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from fimble.assist.kept import kept
 from fimble.assist.statistics import Measure, Statistics
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["KEPT_AFTER_SECONDS", "Outcomes"]
 

@@ -12,9 +12,7 @@ from typing import Literal
 
 from fimble.assist.brackets import indent_width, openers_around
 from fimble.engine.protocol import CONTROL_TOKENS
-from fimble_context.comments import text_kind
-from fimble_context.document import Document
-from fimble_context.languages import Language
+from fimble_context.syntax import Document, Language, text_kind
 
 __all__ = ["Multiline", "Place", "Shape", "place_of"]
 

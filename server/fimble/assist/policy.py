@@ -15,9 +15,8 @@ from typing import Literal
 import pathspec
 
 from fimble.assist.settings import CompletionSettings
-from fimble_context.document import Document
-from fimble_context.ignore import Policy
-from fimble_context.secrets import has_private_key
+from fimble_context.syntax import Document
+from fimble_context.workspace import Policy, has_private_key
 
 __all__ = ["MAX_DOCUMENT_BYTES", "Refusal", "RefusalName", "file_refusal", "refusal"]
 

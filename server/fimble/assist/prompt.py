@@ -16,8 +16,8 @@ from fimble.assist.place import Place
 from fimble.assist.tokens import TokenCounts
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import Segment
-from fimble_context.assemble import Context, TokenCounter, assemble
-from fimble_context.document import Document
+from fimble_context.assembly import Context, TokenCounter, assemble
+from fimble_context.syntax import Document
 
 __all__ = ["Assemble", "Prompt", "Prompts", "own_text_only"]
 

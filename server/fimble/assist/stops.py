@@ -13,9 +13,7 @@ from dataclasses import replace
 
 from fimble.assist.brackets import closers_for, indent_width, openers_around, unmatched_closer
 from fimble.assist.place import Place
-from fimble_context.comments import text_kind
-from fimble_context.document import Document, Edit
-from fimble_context.spans import cut_points
+from fimble_context.syntax import Document, Edit, cut_points, text_kind
 
 __all__ = ["Stops", "in_long_string", "is_closing_line"]
 

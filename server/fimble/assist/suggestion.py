@@ -9,7 +9,7 @@ from fimble.assist.answer import Answer
 from fimble.assist.place import Place
 from fimble.assist.trim import trim
 from fimble.engine.protocol import FinishReason, Timings, Usage
-from fimble_context.assemble import Context
+from fimble_context.assembly import Context
 
 __all__ = ["Source", "Suggestion", "suggestion_from"]
 

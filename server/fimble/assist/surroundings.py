@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fimble.assist.layout import prompt_text
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 __all__ = ["Surroundings", "surroundings", "typed_since"]
 

@@ -18,9 +18,7 @@ from fimble.assist.cleaning import (
 )
 from fimble.assist.place import Place, place_of
 from fimble.assist.stops import Stops, in_long_string, is_closing_line
-from fimble_context.comments import text_kind
-from fimble_context.document import Edit
-from fimble_context.spans import error_count
+from fimble_context.syntax import Edit, error_count, text_kind
 
 __all__ = ["badness", "calls_for_more", "trim"]
 

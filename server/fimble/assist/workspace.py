@@ -12,9 +12,8 @@ from pathlib import Path
 
 from fimble import system
 from fimble.assist.prompt import Assemble
-from fimble_context.assemble import Context, TokenCounter
-from fimble_context.document import Document
-from fimble_context.open_workspace import Workspace
+from fimble_context.assembly import Context, TokenCounter, Workspace
+from fimble_context.syntax import Document
 
 __all__ = ["assemble_in", "index_folder", "open_workspace", "project_root"]
 

@@ -18,11 +18,8 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-from fimble_context.comments import text_kind
-from fimble_context.document import Document
 from fimble_context.index import WorkspaceIndex
-from fimble_context.names import imports, references
-from fimble_context.spans import enclosing_statements
+from fimble_context.syntax import Document, enclosing_statements, imports, references, text_kind
 
 __all__ = ["Case", "Visit", "draw_cases"]
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fimble.bench.typist import Memory, Typist, percentiles
-from fimble_context.document import Document, Edit
+from fimble_context.assembly import Workspace
 from fimble_context.index import WorkspaceIndex
-from fimble_context.languages import detect
-from fimble_context.open_workspace import Workspace
+from fimble_context.syntax import Document, Edit, detect
 
 __all__ = ["ContextCost", "measure_context"]
 

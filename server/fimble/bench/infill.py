@@ -19,11 +19,9 @@ from fimble.bench.ring import ring_context
 from fimble.bench.score import edit_similarity, is_exact, normalised
 from fimble.engine.base import Engine
 from fimble.engine.protocol import CompletionRequest
-from fimble_context.assemble import Context, assemble
-from fimble_context.document import Document
+from fimble_context.assembly import Context, TokenCounter, Workspace, assemble
 from fimble_context.index import WorkspaceIndex
-from fimble_context.open_workspace import Workspace
-from fimble_context.window import TokenCounter
+from fimble_context.syntax import Document
 
 __all__ = [
     "MODES",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fimble.errors import UsageError
-from fimble_context.languages import detect
+from fimble_context.syntax import detect
 
 __all__ = ["PACKAGES", "copy_packages", "make_workspace"]
 

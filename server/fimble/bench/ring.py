@@ -12,11 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fimble.bench.cases import Case, Visit
-from fimble_context.assemble import assemble
-from fimble_context.document import Document
-from fimble_context.sections import Context, Section
-from fimble_context.selection import HEADING_TOKENS
-from fimble_context.window import TokenCounter
+from fimble_context.assembly import HEADING_TOKENS, Context, Section, TokenCounter, assemble
+from fimble_context.syntax import Document
 
 __all__ = ["ring_context"]
 

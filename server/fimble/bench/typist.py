@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from fimble_context.document import Document, Edit
 from fimble_context.index import WorkspaceIndex
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["Memory", "Typist", "large_source", "percentiles"]
 

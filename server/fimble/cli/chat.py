@@ -26,7 +26,7 @@ from fimble.assist.settings import ChatSettings
 from fimble.cli.chatting import ChatSession, answer_once
 from fimble.cli.output import json_option, say
 from fimble.errors import FimbleError, UsageError
-from fimble_context.secrets import mask_secrets
+from fimble_context.workspace import mask_secrets
 
 __all__ = ["MaskedHistory", "command", "history_file"]
 

@@ -10,7 +10,7 @@ from fimble.assist.complete_file import parse_place
 from fimble.assist.context_file import context_in_file
 from fimble.assist.settings import CompletionSettings
 from fimble.cli.output import echo_json, json_option
-from fimble_context.sections import Context
+from fimble_context.assembly import Context
 
 __all__ = ["command"]
 

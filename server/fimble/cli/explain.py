@@ -13,7 +13,7 @@ from fimble.assist.settings import ChatSettings
 from fimble.cli.chatting import ChatSession, answer_once
 from fimble.cli.output import json_option
 from fimble.errors import DocumentError, UsageError
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 __all__ = ["command", "parse_lines"]
 

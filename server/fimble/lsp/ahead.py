@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fimble.errors import FimbleError
 from fimble.lsp.suggestions import Suggestions, ViewOf
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["Ahead"]
 

@@ -44,9 +44,9 @@ from fimble.lsp.engine_host import EngineHost
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import OpenDocuments
 from fimble.lsp.workspace import WorkspaceHost
-from fimble_context.document import Document
-from fimble_context.ignore import Policy
-from fimble_context.open_workspace import Workspace
+from fimble_context.assembly import Workspace
+from fimble_context.syntax import Document
+from fimble_context.workspace import Policy
 
 if TYPE_CHECKING:
     from fimble.assist.templates import Templates

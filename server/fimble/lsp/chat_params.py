@@ -19,8 +19,8 @@ from fimble.assist.chat.pieces import Attachment
 from fimble.assist.chat.service import ChatAnswer, Question
 from fimble.lsp.convert import document_path, range_of, span_of
 from fimble.lsp.text_sync import OpenDocuments
-from fimble_context.document import Document
-from fimble_context.edit_context import Diagnostic
+from fimble_context.assembly import Diagnostic
+from fimble_context.syntax import Document
 
 __all__ = ["answer_to_json", "plain", "question_from_json", "selection_from_json", "token_of"]
 

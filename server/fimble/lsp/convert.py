@@ -9,8 +9,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from fimble import system
-from fimble_context.document import Document
-from fimble_context.positions import Encoding
+from fimble_context.syntax import Document, Encoding
 
 __all__ = ["document_key", "document_path", "encoding_of", "offset_of", "range_of", "span_of"]
 

@@ -17,7 +17,7 @@ from fimble.lsp.offers import Offers
 from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.suggestions import Suggestions, ViewOf
 from fimble.lsp.text_sync import OpenDocuments
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["InlineCompletions"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["SEPARATOR", "Joined"]
 

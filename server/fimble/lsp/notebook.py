@@ -17,7 +17,7 @@ from fimble.lsp.convert import document_key, document_path
 from fimble.lsp.joined import Joined
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
 from fimble.lsp.views import View
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["SYNC", "Notebooks"]
 

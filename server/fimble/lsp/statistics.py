@@ -20,7 +20,7 @@ from fimble.errors import StatisticsError
 from fimble.lsp.convert import document_key
 from fimble.lsp.offers import Offer
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["SessionStatistics"]
 

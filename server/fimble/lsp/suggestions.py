@@ -25,8 +25,8 @@ from fimble.lsp.settings import Settings
 from fimble.lsp.status import StatusLine
 from fimble.lsp.text_sync import DocumentListener
 from fimble.lsp.views import View
-from fimble_context.document import Document, Edit
-from fimble_context.ignore import Policy
+from fimble_context.syntax import Document, Edit
+from fimble_context.workspace import Policy
 
 __all__ = ["Suggestions", "ViewOf"]
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from lsprotocol import types
 
 from fimble.lsp.convert import document_key, document_path, span_of
-from fimble_context.document import Document, Edit
-from fimble_context.positions import Encoding
+from fimble_context.syntax import Document, Edit, Encoding
 
 __all__ = ["DocumentListener", "OpenDocuments"]
 

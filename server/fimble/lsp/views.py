@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fimble_context.document import Document
+from fimble_context.syntax import Document
 
 __all__ = ["View"]
 

@@ -18,10 +18,9 @@ from fimble.assist.workspace import assemble_in, open_workspace
 from fimble.errors import FimbleError
 from fimble.lsp.convert import document_path
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
-from fimble_context.assemble import Context, TokenCounter
-from fimble_context.document import Document, Edit
-from fimble_context.ignore import Policy
-from fimble_context.open_workspace import Workspace
+from fimble_context.assembly import Context, TokenCounter, Workspace
+from fimble_context.syntax import Document, Edit
+from fimble_context.workspace import Policy
 
 __all__ = ["WorkspaceHost"]
 

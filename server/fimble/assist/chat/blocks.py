@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fimble.assist.chat.pieces import Piece, Target
-from fimble_context.languages import detect
+from fimble_context.syntax import detect
 
 __all__ = ["CodeBlock", "code_blocks"]
 

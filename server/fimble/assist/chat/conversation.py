@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from fimble.assist.chat.pieces import Piece
 from fimble.engine.protocol import ChatMessage
-from fimble_context.sections import LeftOut
+from fimble_context.assembly import LeftOut
 
 __all__ = ["MESSAGE_TOKENS", "Conversation", "Conversations", "Turn"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from fimble.assist.chat.pieces import Sources
 from fimble.assist.workspace import open_workspace, project_root
-from fimble_context.document import Document
-from fimble_context.ignore import Policy
-from fimble_context.open_workspace import Workspace
+from fimble_context.assembly import Workspace
+from fimble_context.syntax import Document
+from fimble_context.workspace import Policy
 
 __all__ = ["FolderSources"]
 

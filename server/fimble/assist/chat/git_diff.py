@@ -22,9 +22,8 @@ from pathlib import Path
 
 from fimble import system
 from fimble.errors import DocumentError
-from fimble_context.ignore import Policy
-from fimble_context.secrets import mask_secrets
-from fimble_context.sections import LeftOut
+from fimble_context.assembly import LeftOut
+from fimble_context.workspace import Policy, mask_secrets
 
 __all__ = ["GitDiff", "git_diff"]
 

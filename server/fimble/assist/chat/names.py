@@ -15,8 +15,7 @@ from pathlib import Path
 from fimble.assist.chat.mentions import MENTIONS
 from fimble.assist.chat.pieces import Sources
 from fimble.assist.chat.tasks import TASKS
-from fimble_context.ignore import Policy
-from fimble_context.workspace import Walk
+from fimble_context.workspace import Policy, Walk
 
 __all__ = ["Name", "NameCompleter", "Names", "file_names"]
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from fimble_context.document import Document
-from fimble_context.edit_context import Diagnostic
-from fimble_context.ignore import Policy
-from fimble_context.open_workspace import Workspace
+from fimble_context.assembly import Diagnostic, Workspace
+from fimble_context.syntax import Document
+from fimble_context.workspace import Policy
 
 __all__ = ["PIECE_KINDS", "Attachment", "AttachmentKind", "Piece", "Sources", "Target"]
 

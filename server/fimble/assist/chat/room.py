@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from fimble.assist.chat.pieces import Piece
-from fimble_context.sections import LeftOut
+from fimble_context.assembly import LeftOut
 
 __all__ = ["HEADING_TOKENS", "Count", "fit"]
 

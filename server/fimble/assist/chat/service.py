@@ -25,7 +25,7 @@ from fimble.assist.settings import ChatSettings
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, FinishReason, Timings, Usage
 from fimble.errors import UsageError
-from fimble_context.sections import LeftOut
+from fimble_context.assembly import LeftOut
 
 if TYPE_CHECKING:
     # jinja2 takes a tenth of a second to import, which no editor's start should wait for.
