@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -76,6 +76,9 @@ ALLOWED = {
     "fimble_context": set(),
 }
 
+#: The folders of fimble_context, the uppermost first: each may import those after it.
+FOLDERS = ("assembly", "candidates", "index", "workspace", "syntax")
+
 #: Third-party module → the only layer that may import it.
 CONFINED = {
     "lsprotocol": "fimble.lsp",
@@ -138,6 +141,56 @@ def test_imports_go_down_only() -> None:
 
 def test_every_layer_is_named_in_the_rules() -> None:
     assert {layer_of(module) for module, _ in modules()} <= {"fimble", *ALLOWED}
+
+
+def test_folders_of_the_context_library_import_down_only() -> None:
+    broken = []
+    for module, file in modules():
+        if layer_of(module) != "fimble_context":
+            continue
+        _, own, *_ = (*module.split("."), "")
+        below = FOLDERS[FOLDERS.index(own) :] if own else ()
+        for imported in imports_of(file):
+            package, folder, *_ = (*imported.split("."), "")
+            if package == "fimble_context" and folder not in below:
+                broken.append(f"{module} imports {imported}")
+    assert not broken
+
+
+def test_modules_of_the_context_library_import_in_no_circle() -> None:
+    files = {module: file for module, file in modules() if layer_of(module) == "fimble_context"}
+    needs = {module: set(imported_modules(file, files)) for module, file in files.items()}
+    # What needs nothing more, and what nothing needs any more, is in no circle.
+    while ends := {
+        module
+        for module, needed in needs.items()
+        if not needed & needs.keys() or not any(module in others for others in needs.values())
+    }:
+        needs = {module: needs[module] for module in needs.keys() - ends}
+    assert not sorted(needs)
+
+
+def imported_modules(file: Path, known: Collection[str]) -> Iterator[str]:
+    """The modules of ``known`` that ``file`` imports, whole or a name of them."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in known else node.module for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_the_context_library_is_used_through_its_folders_only() -> None:
+    users = [file for module, file in modules() if layer_of(module) != "fimble_context"]
+    users += [file for name in ("benchmarks", "examples") for file in (ROOT / name).rglob("*.py")]
+    public = {f"fimble_context.{folder}" for folder in FOLDERS}
+    inner = [
+        f"{file.relative_to(ROOT).as_posix()} imports {imported}"
+        for file in users
+        for imported in imports_of(file)
+        if imported.split(".")[0] == "fimble_context" and imported not in public
+    ]
+    assert not inner
 
 
 @pytest.mark.parametrize("name", sorted(CONFINED))

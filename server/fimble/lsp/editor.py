@@ -17,7 +17,7 @@ from pygls.lsp.client import LanguageClient
 
 from fimble import __version__
 from fimble.system import uri_from_path
-from fimble_context.document import Document, Edit
+from fimble_context.syntax import Document, Edit
 
 __all__ = ["Editor", "Proposal"]
 

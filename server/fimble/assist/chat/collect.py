@@ -19,20 +19,11 @@ from fimble.assist.layout import prompt_text
 from fimble.assist.policy import file_refusal
 from fimble.assist.tokens import TokenCounts
 from fimble.errors import FimbleError
-from fimble_context.chunks import fact_chunk, still_there
-from fimble_context.document import Document
-from fimble_context.edit_context import Diagnostic, EditContext, edit_context
-from fimble_context.facts import Fact
-from fimble_context.files import Limits, read
-from fimble_context.ignore import Policy, Refusal
-from fimble_context.index_types import Definition
-from fimble_context.languages import detect
-from fimble_context.lookup import Lookup
-from fimble_context.near import Near, words_of
-from fimble_context.open_workspace import Workspace
-from fimble_context.secrets import mask_secrets
-from fimble_context.sections import LeftOut
-from fimble_context.similar import SimilarCode
+from fimble_context.assembly import Diagnostic, EditContext, LeftOut, Workspace, edit_context
+from fimble_context.candidates import Near, SimilarCode, fact_chunk, still_there, words_of
+from fimble_context.index import Definition, Fact, Lookup
+from fimble_context.syntax import Document, detect
+from fimble_context.workspace import Limits, Policy, Refusal, mask_secrets, read
 
 __all__ = ["Collected", "collect"]
 
