@@ -89,9 +89,11 @@ def _on_windows() -> DeviceFacts:
         devices += _npus_by_pnputil(system32)
     if answer is None:
         problems.append("PowerShell did not tell of devices")
-    found = None if said is None else parse_xrt_smi(said.text)
+    found = _parsed(said, parse_xrt_smi)
     if said is not None and said.problem:
         problems.append(said.problem)
+    if found is not None and found.driver:
+        devices = tuple(_with_version(each, found.driver) for each in devices)
     return DeviceFacts(os=facts.os, devices=devices, xrt=found, problems=tuple(problems))
 
 
