@@ -149,7 +149,9 @@ def blocks_of(text: str) -> list[str]:
         position += len(line)
         found = _FENCE.match(line)
         if found is None or (fence and not found["fence"].startswith(fence)):
-            if not fence and not line.strip() and text[start:position].strip():
+            # A line that has not ended may go on, and is not blank then.
+            blank = line.endswith("\n") and not line.strip()
+            if not fence and blank and text[start:position].strip():
                 blocks.append(text[start:position])
                 start = position
         elif not fence:

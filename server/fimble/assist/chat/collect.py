@@ -116,7 +116,10 @@ def _selection(attachment: Attachment, sources: Sources, room: int, collected: C
                 for section in context.sections
             )
         )
-        collected.left_out += context.left_out
+        # What the code itself shows is not left out.
+        collected.left_out += (
+            item for item in context.left_out if not item.reason.endswith("in the prompt already")
+        )
     chosen = attachment.diagnostics if attachment.kind == "diagnostics" else context.diagnostics
     collected.add(_diagnostics(chosen, document, shown))
 
