@@ -15,6 +15,7 @@ import pytest
 
 from fimble.errors import ImportFailed
 from fimble.models.gguf_import import HeadKind, Precision, data_file, import_gguf, package
+from fimble.models.gguf_import.architecture import expected_tensors
 from fimble.progress import ProgressEvent
 from tests.support.mixed_gguf import GgufReference, make_mixed_gguf, mixed_architecture
 from tests.support.reference import F32, PackageWeights, Reference
@@ -80,19 +81,30 @@ def test_exact_types_lose_nothing(tmp_path: Path) -> None:
     source = make_mixed_gguf(tmp_path / "x.gguf", kinds=kinds)
     truth = GgufReference(source)
     arch = mixed_architecture()
-    # int4 keeps q, k and v in 8 bits, and so Q8_0 and Q5_0 exactly, too.
-    exactly: tuple[tuple[Precision, list[str]], ...] = (("int8", names), ("int4", names))
-    for precision, exact in exactly:
-        import_gguf(source, tmp_path / precision, precision=precision)
-        packed = PackageWeights(tmp_path / precision, arch, precision, "own")
-        for name in exact:
-            assert np.array_equal(packed(name), truth(name)), (precision, name)
+    import_gguf(source, tmp_path / "package", precision="int8")
+    packed = PackageWeights(tmp_path / "package", arch, "int8", "own")
+    for name in names:
+        assert np.array_equal(packed(name), truth(name)), name
+
+
+def test_a_file_in_4_bits_keeps_its_numbers(tmp_path: Path) -> None:
+    """Where most matrices are Q4_0, int4 has GGUF's blocks of 32, and the same weights in them."""
+    matrices = [
+        name for name, shape in expected_tensors(mixed_architecture()).items() if len(shape) == 2
+    ]
+    source = make_mixed_gguf(tmp_path / "x.gguf", kinds=dict.fromkeys(matrices, Kind.Q4_0))
+    import_gguf(source, tmp_path / "package")
+    packed = PackageWeights(tmp_path / "package", mixed_architecture(), "int4", "own")
+    truth = GgufReference(source)
+    for name in matrices:
+        assert np.array_equal(packed(name), truth(name)), name
 
 
 def test_says_where_it_comes_from_and_nothing_else(tmp_path: Path, mixed: Path) -> None:
     import_gguf(mixed, tmp_path / "package", precision="int8")
     text = (tmp_path / "package" / "fimble_package.json").read_text(encoding="utf-8")
     assert json.loads(text) == {
+        "block_size": 32,
         "format_version": 1,
         "head": "own",
         "importer_version": package.IMPORTER_VERSION,

@@ -14,10 +14,9 @@ from onnx import TensorProto
 
 from fimble.errors import PackageError
 from fimble.models.genai_config import Provider, Sampling
-from fimble.models.gguf_import.package import PROVENANCE_FILE
 from fimble.models.inspection import Inspection, inspect_package, read_provenance
 from fimble.models.onnx_graph import read_graph
-from fimble.models.provenance import PROVENANCE_FILE as PROVENANCE_FILE_READ
+from fimble.models.provenance import PROVENANCE_FILE
 from fimble.models.store import CONFIG_FILE, Package, Store
 from tests.support.amd_packages import (
     AMD_PACKAGES,
@@ -76,7 +75,7 @@ def test_a_package_of_ours(tiny: Package) -> None:
     assert (window.tokens, window.limited_by) == (2048, "context_length")
     # 2 layers, key and value, 2 heads of 16 numbers, in float32.
     assert inspection.kv_bytes_per_token == 2 * 2 * 2 * 16 * 4
-    assert inspection.quantisation == "int4, block 32"
+    assert inspection.quantisation == "int4, block 64"
     assert inspection.fim
     on_disk = {p.name: p.stat().st_size for p in tiny.path.iterdir()}
     assert dict(inspection.files) == on_disk
@@ -174,7 +173,6 @@ def test_a_coder_without_the_tokens_does_not(tiny: Package) -> None:
 
 
 def test_the_importers_note_is_read(tiny: Package) -> None:
-    assert PROVENANCE_FILE_READ == PROVENANCE_FILE
     note = read_provenance(tiny)
     assert (note.source_file, note.precision) == ("tiny.gguf", "int4")
     (tiny.path / PROVENANCE_FILE).unlink()

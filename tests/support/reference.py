@@ -6,6 +6,7 @@ the other. One sequence, no cache.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from fimble.models.gguf_import.data_file import lay_out
 from fimble.models.gguf_import.formats import FORMAT_OF, PackedRows
 from fimble.models.gguf_import.graph import DATA_FILE, build_graph
 from fimble.models.gguf_import.quantize import unpack_rows
+from fimble.models.provenance import PROVENANCE_FILE
 
 __all__ = ["PackageWeights", "Reference", "log_softmax"]
 
@@ -101,7 +103,8 @@ class PackageWeights:
     def __init__(
         self, package: Path, arch: Architecture, precision: Precision, head: HeadKind
     ) -> None:
-        layout = lay_out(build_graph(arch, FORMAT_OF[precision], head).slots)
+        block = json.loads((package / PROVENANCE_FILE).read_text("utf-8"))["block_size"]
+        layout = lay_out(build_graph(arch, FORMAT_OF[precision], head, block).slots)
         raw = (package / DATA_FILE).read_bytes()
         self.tensors: dict[str, F32] = {}
         for slot in layout.slots:

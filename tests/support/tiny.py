@@ -191,7 +191,9 @@ class RandomWeights:
         tensor = self.tensors[name]
         return tensor.reshape(len(tensor), -1)[start:stop]
 
-    def exact(self, name: str, start: int, stop: int, format: Format) -> PackedRows | None:
+    def exact(
+        self, name: str, start: int, stop: int, format: Format, block: int
+    ) -> PackedRows | None:
         return None
 
 

@@ -21,7 +21,7 @@ from fimble.models.gguf_import.architecture import (
     Precision,
     expected_tensors,
 )
-from fimble.models.gguf_import.formats import BLOCK
+from fimble.models.gguf_import.formats import EXACT_BLOCK
 from fimble.models.gguf_import.package import Provenance, write_package
 from fimble.models.gguf_import.reader import GgufFile, open_gguf
 from fimble.models.gguf_import.tokenizer import TokenizerSource
@@ -74,6 +74,7 @@ def import_gguf(
             tokenizer,
             precision=precision,
             head=head,
+            block=_exact_block(file, precision),
             provenance=Provenance(
                 source_file=source.name,
                 source_sha256=sha256,
@@ -173,8 +174,8 @@ def _architecture(metadata: _Metadata) -> Architecture:
             f"a hidden size of {arch.hidden}"
         )
     for name, width in (("embedding", arch.hidden), ("feed-forward", arch.ffn)):
-        if width % BLOCK:
-            metadata.unsuitable(f"its {name} length {width} is no multiple of {BLOCK}")
+        if width % EXACT_BLOCK:
+            metadata.unsuitable(f"its {name} length {width} is no multiple of {EXACT_BLOCK}")
     return arch
 
 
@@ -224,6 +225,13 @@ def _check_tensors(file: GgufFile, arch: Architecture) -> None:
                 f"and the metadata ask for {shape}.",
                 next_step="Download it again.",
             )
+
+
+def _exact_block(file: GgufFile, precision: Precision) -> int | None:
+    """The block in which most of the file's matrices keep their very numbers, if one does."""
+    matrices = [tensor.type for tensor in file.tensors.values() if len(tensor.shape) == 2]
+    exact = matrices.count("Q4_0") * 2 > len(matrices)
+    return EXACT_BLOCK if precision == "int4" and exact else None
 
 
 def _head(

@@ -26,7 +26,7 @@ from fimble.models.gguf_import.data_file import (
     lay_out,
     write_data_file,
 )
-from fimble.models.gguf_import.formats import FORMAT_OF, Format, PackedRows
+from fimble.models.gguf_import.formats import FORMAT_OF, Format, PackedRows, usual_block
 from fimble.models.gguf_import.graph import (
     ALL_LOGITS_FILE,
     DATA_FILE,
@@ -38,13 +38,13 @@ from fimble.models.gguf_import.graph import (
 )
 from fimble.models.gguf_import.quantize import pack_rows
 from fimble.models.gguf_import.tokenizer import TokenizerSource, tokenizer_files
+from fimble.models.provenance import PROVENANCE_FILE
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
 __all__ = [
     "CONFIG_FILE",
     "IMPORTER_VERSION",
     "JOURNAL_FILE",
-    "PROVENANCE_FILE",
     "Provenance",
     "WeightSource",
     "rope_rows",
@@ -54,10 +54,9 @@ __all__ = [
 F32 = npt.NDArray[np.float32]
 
 CONFIG_FILE = "genai_config.json"
-PROVENANCE_FILE = "fimble_package.json"
 JOURNAL_FILE = "import.journal"
 
-IMPORTER_VERSION = 2
+IMPORTER_VERSION = 3
 """Raised with every change to the bytes that an import makes, so that none is resumed across."""
 
 _SPARE_BYTES = 64 << 20
@@ -73,7 +72,9 @@ class WeightSource(Protocol):
         """Rows of a matrix as float32 [stop - start, columns]; of a vector as [n, 1]."""
         ...
 
-    def exact(self, name: str, start: int, stop: int, format: Format) -> PackedRows | None:
+    def exact(
+        self, name: str, start: int, stop: int, format: Format, block: int
+    ) -> PackedRows | None:
         """The same rows in a format, where that loses nothing; None where it would."""
         ...
 
@@ -97,9 +98,12 @@ def write_package(
     precision: Precision,
     head: HeadKind,
     provenance: Provenance,
+    block: int | None = None,
     progress: Progress = ignore_progress,
 ) -> None:
     """Write a package's files into ``destination``, created if absent.
+
+    ``block`` is how many weights share a scale, where it is not to be the usual number.
 
     Goes on where an interrupted call with equal arguments stopped. Raises ImportFailed when
     the disk has too little room or cannot be written.
@@ -111,9 +115,10 @@ def write_package(
             f"The tokenizer in {provenance.source_file} makes no sense: {error}.",
             next_step="Download the file again, or use another one.",
         ) from error
-    graph = build_graph(arch, FORMAT_OF[precision], head)
+    block = block or usual_block(arch, precision)
+    graph = build_graph(arch, FORMAT_OF[precision], head, block)
     layout = lay_out(graph.slots)
-    all_logits = build_graph(arch, FORMAT_OF[precision], head, all_logits=True)
+    all_logits = build_graph(arch, FORMAT_OF[precision], head, block, all_logits=True)
     models = {
         name: model_proto(each, layout.offsets, str(IMPORTER_VERSION)).SerializeToString(
             deterministic=True
@@ -127,6 +132,7 @@ def write_package(
         "license": provenance.license,
         "name": provenance.name,
         "precision": precision,
+        "block_size": block,
         "head": head,
         "source": {"file": provenance.source_file, "sha256": provenance.source_sha256},
     }
@@ -175,8 +181,10 @@ def _encode(piece: Piece, arch: Architecture, weights: WeightSource) -> PackedRo
         if name in (ROPE_COS, ROPE_SIN):
             parts.append(PackedRows((rope_rows(arch, name, start, stop),)))
             continue
-        packed = weights.exact(name, start, stop, slot.format)
-        parts.append(packed or pack_rows(weights.rows(name, start, stop), slot.format))
+        packed = weights.exact(name, start, stop, slot.format, slot.block)
+        if packed is None:
+            packed = pack_rows(weights.rows(name, start, stop), slot.format, slot.block)
+        parts.append(packed)
     if len(parts) == 1:
         return parts[0]
     columns = zip(*(part.arrays for part in parts), strict=True)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fimble.errors import ImportFailed
-from fimble.models.gguf_import.formats import BLOCK, Format, PackedRows
+from fimble.models.gguf_import.formats import EXACT_BLOCK, Format, PackedRows
 from fimble.models.gguf_import.quantize import pack_q4
 from fimble.models.gguf_import.reader import GgufFile, Tensor
 
@@ -74,18 +74,25 @@ class GgufWeights:
             values: F32 = gguf.quants.dequantize(raw, kind)
         return values
 
-    def exact(self, name: str, start: int, stop: int, format: Format) -> PackedRows | None:
+    def exact(
+        self, name: str, start: int, stop: int, format: Format, block: int
+    ) -> PackedRows | None:
         """Rows repacked without loss, or None where the tensor's type does not fit ``format``.
 
-        q8 fits Q8_0, Q5_0 and Q4_0; q4 fits Q4_0.
+        In blocks of EXACT_BLOCK, q8 fits Q8_0, Q5_0 and Q4_0; q4 fits Q4_0.
         """
         tensor = self._tensor(name)
-        if format not in ("q4", "q8") or tensor.type not in _UNPACK or len(tensor.shape) != 2:
+        if (
+            block != EXACT_BLOCK
+            or format not in ("q4", "q8")
+            or tensor.type not in _UNPACK
+            or len(tensor.shape) != 2
+        ):
             return None
         if format == "q4" and tensor.type != "Q4_0":
             return None
         raw = self._file.raw_rows(tensor, start, stop)
-        blocks = raw.reshape(stop - start, tensor.shape[1] // BLOCK, -1)
+        blocks = raw.reshape(stop - start, tensor.shape[1] // EXACT_BLOCK, -1)
         scales = np.ascontiguousarray(blocks[..., :2]).view("<f2")[..., 0].astype(np.float32)
         self._check_plausible(scales, name)
         values, middle = _UNPACK[tensor.type](blocks[..., 2:])
@@ -114,7 +121,7 @@ def _q8_0(body: U8) -> tuple[npt.NDArray[np.integer], int]:
 
 
 _UNPACK = {"Q4_0": _q4_0, "Q5_0": _q5_0, "Q8_0": _q8_0}
-"""A block's bytes after its scale to integers [..., BLOCK], and the integer that means 0."""
+"""A block's bytes after its scale to integers [..., EXACT_BLOCK], and the integer that means 0."""
 
 
 def same_matrix(weights: GgufWeights, first: str, second: str, shape: tuple[int, int]) -> bool:
