@@ -58,6 +58,7 @@ ALLOWED = {
         "fimble.models",
         "fimble.engine",
         "fimble.assist",
+        "fimble.lsp",
         "fimble_context",
     },
     "fimble.cli": {
@@ -84,6 +85,7 @@ CONFINED = {
     "lsprotocol": "fimble.lsp",
     "pygls": "fimble.lsp",
     "onnxruntime_genai": "fimble.engine",
+    "llama_cpp": "fimble.bench",
     "starlette": "fimble.engine",
     "uvicorn": "fimble.engine",
     "tokenizers": ("fimble.engine", "fimble.models"),
@@ -217,7 +219,7 @@ def test_every_third_party_import_is_declared() -> None:
         for imported in {name.split(".")[0] for name in imports_of(file)}:
             if imported in SOURCES or imported in sys.stdlib_module_names:
                 continue
-            if imported in ("onnxruntime_genai", "matplotlib"):
+            if imported in ("onnxruntime_genai", "llama_cpp", "matplotlib"):
                 continue  # the extras name them, on purpose never the base install
             owners = {canonical(d) for d in by_module.get(imported, [imported])}
             if not owners & declared:

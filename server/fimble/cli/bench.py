@@ -12,6 +12,7 @@ __all__ = ["command"]
 BENCHMARKS = {
     "context": "fimble.cli.bench_context",
     "infill": "fimble.cli.bench_infill",
+    "typing": "fimble.cli.bench_typing",
 }
 
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -24,7 +22,7 @@ from rich.text import Text
 
 from fimble.cli.output import echo_json, json_option, progress_bars, say
 from fimble.errors import FimbleError, ModelNotFound
-from fimble.lsp.editor import Editor, Proposal
+from fimble.lsp.editor import Editor, Proposal, ready_editor
 from fimble.models.catalogue import DEFAULT_MODEL
 from fimble.models.pull import pull
 from fimble.models.store import Store
@@ -44,7 +42,6 @@ _TYPED = (
     "\n\n    def cheapest(self) -> Item:\n        return min(",
 )
 
-_PATIENCE_SECONDS = 120.0
 _TYPING_SECONDS = 0.015
 _PICTURE_COLUMNS = 112
 
@@ -113,39 +110,15 @@ async def _session(console: Console, model: str) -> list[Step]:
     """Types the whole demo; raises FimbleError where nothing was suggested."""
     source = (resources.files("fimble_examples") / _EXAMPLE).read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="fimble-demo-") as folder:
-        async with _editor(console, model, Path(folder)) as editor:
+        async with contextlib.AsyncExitStack() as stack:
+            with console.status("loading the model"):
+                editor = await stack.enter_async_context(ready_editor(model, Path(folder)))
             file = Path(folder) / _EXAMPLE
             file.write_text(source, encoding="utf-8", newline="\n")
             editor.open(file, source, "python")
             lines = len(source.splitlines())
             console.print(f"[bold]{_EXAMPLE}[/bold], {lines} lines, the cursor at the end")
             return [await _step(console, editor, typed) for typed in _TYPED]
-
-
-@contextlib.asynccontextmanager
-async def _editor(console: Console, model: str, folder: Path) -> AsyncIterator[Editor]:
-    """An editor with its server, once the model is ready."""
-    ready, problems = asyncio.Event(), list[str]()
-
-    def on_status(status: dict[str, object]) -> None:
-        if status.get("state") in ("ready", "error"):
-            ready.set()
-
-    editor = Editor(on_message=problems.append, on_status=on_status)
-    await editor.start([sys.executable, "-m", "fimble", "serve", "--model", model], folder)
-    try:
-        with console.status("loading the model"):
-            await asyncio.wait_for(ready.wait(), _PATIENCE_SECONDS)
-        if problems:
-            raise FimbleError(problems[0])
-        yield editor
-    except TimeoutError as error:
-        raise FimbleError(
-            f"The model was not ready within {_PATIENCE_SECONDS:.0f} seconds.",
-            next_step="Run `fimble engine status`, or try again.",
-        ) from error
-    finally:
-        await editor.stop()
 
 
 async def _step(console: Console, editor: Editor, typed: str) -> Step:
