@@ -61,7 +61,7 @@ def command(
     """
     text = " ".join(message)
     if not text and not sys.stdin.isatty():
-        text = click.get_text_stream("stdin", encoding="utf-8", errors="replace").read()
+        text = sys.stdin.buffer.read().decode("utf-8", "replace")
         if not text.strip():
             raise UsageError("The message is empty.", next_step="Write a question.")
     if as_json and not text:
