@@ -6,6 +6,7 @@ FimbleError
 ├── SettingsError             a setting with a wrong type or value
 ├── StatisticsError           the numbers on disk are damaged or cannot be written
 ├── TemplateFailed            a prompt template that cannot be used
+├── EditRefused               an edit that cannot be made, or an answer that must not become one
 ├── ModelError
 │   ├── ModelNotFound         no package of that name or at that path
 │   ├── PackageError          a package that is incomplete, damaged or of an unknown kind
@@ -28,6 +29,7 @@ from __future__ import annotations
 __all__ = [
     "DocumentError",
     "DownloadError",
+    "EditRefused",
     "EngineError",
     "EngineUnavailable",
     "FimbleError",
@@ -81,6 +83,20 @@ class SettingsError(FimbleError):
 
 class TemplateFailed(FimbleError):
     """A prompt template cannot be used: it is missing, wrong, or does too much."""
+
+
+class EditRefused(FimbleError):
+    """An edit that cannot be made; nothing was changed.
+
+    ``name`` is for programs. ``answer`` is what the model said, if it was asked.
+    """
+
+    def __init__(
+        self, message: str, *, next_step: str = "", name: str = "", answer: str = ""
+    ) -> None:
+        super().__init__(message, next_step=next_step)
+        self.name = name
+        self.answer = answer
 
 
 class StatisticsError(FimbleError):

@@ -1,4 +1,4 @@
-"""What a user may choose about completions and chat. Plain data; where from is not known here.
+"""What a user may choose about completions, chat and edits. Plain data; where from is not known here.
 
 A field's metadata holds its limits, so that whoever reads settings from a user (the language
 server, the command line) checks them against the same numbers.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["ChatSettings", "CompletionSettings"]
+__all__ = ["ChatSettings", "CompletionSettings", "EditSettings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,15 @@ class CompletionSettings:
     ahead: bool = True
     disabled_languages: tuple[str, ...] = ()
     exclude_patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EditSettings:
+    """``max_tokens`` bounds an answer, ``max_prompt_tokens`` a prompt; both count tokens.
+
+    ``confirm`` lets an editor that can show a change before it is made do so.
+    """
+
+    max_tokens: int = field(default=2048, metadata={"minimum": 16, "maximum": 32_768})
+    max_prompt_tokens: int = field(default=4096, metadata={"minimum": 512, "maximum": 131_072})
+    confirm: bool = True
