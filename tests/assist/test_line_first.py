@@ -9,8 +9,8 @@ import asyncio
 
 import pytest
 
+from fimble.assist.fit import calls_for_more
 from fimble.assist.place import place_of
-from fimble.assist.trim import calls_for_more
 from tests.assist.places import at_mark
 from tests.assist.typing import Typist
 from tests.support.scripted_engine import ScriptedEngine

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Literal
 
+from fimble.assist.manner import Manner
 from fimble.assist.prompt import Prompt
 from fimble.assist.stops import Stops
 from fimble.engine.protocol import CompletionChunk, FinishReason, Timings, Usage
@@ -36,15 +37,16 @@ class ModelCall:
 class Answer:
     """Grows from its creation on until it ended by itself, was ended, or failed.
 
-    ``text`` is what has come so far, up to the end that ``stops`` found. ``finish`` is None
-    while it grows. Below ``least_confidence`` (the mean probability of a token, 0 to 1) it
-    ends, since it will not be shown.
+    ``text`` is what has come so far, in the document's manner, up to the end that ``stops``
+    found. ``finish`` is None while it grows. Below ``least_confidence`` (the mean probability
+    of a token, 0 to 1) it ends, since it will not be shown.
     """
 
     def __init__(
         self,
         chunks: AsyncGenerator[CompletionChunk, None],
         stops: Stops,
+        manner: Manner,
         prompt: Prompt,
         *,
         model: str,
@@ -69,7 +71,9 @@ class Answer:
         self._on_end = on_end
         self._state: Literal["new", "asked", "over"] = "new"
         self._least_confidence = least_confidence
-        self._stops = stops
+        self._raw = ""
+        # Both hold the document as it was: let go when the answer has ended.
+        self._shaping: tuple[Manner, Stops] | None = (manner, stops)
         self._grown = asyncio.Event()
         self._task = asyncio.create_task(self._run(chunks))
 
@@ -118,6 +122,8 @@ class Answer:
             async for chunk in chunks:
                 if self._take(chunk):
                     break
+            if self.finish is None:
+                self._shape(complete=True)
             self._end("stop")
         except asyncio.CancelledError:
             self._end("cancelled")
@@ -128,6 +134,7 @@ class Answer:
             self._tell()
         finally:
             self._call_is_over()
+            self._shaping, self._raw = None, ""
             await chunks.aclose()
 
     def _call_is_over(self) -> None:
@@ -138,7 +145,7 @@ class Answer:
 
     def _take(self, chunk: CompletionChunk) -> bool:
         """Adds a piece; whether that was enough."""
-        self.text += chunk.text.replace("\r\n", "\n").replace("\r", "\n")
+        self._raw += chunk.text
         self.usage = chunk.usage or self.usage
         self.timings = chunk.timings or self.timings
         self.model = chunk.model or self.model
@@ -146,9 +153,7 @@ class Answer:
         logprob = chunk.extra.get("mean_logprob")
         if isinstance(logprob, int | float):
             self.confidence = exp(min(0.0, float(logprob)))
-        end = self._stops.end(self.text)
-        if end is not None:
-            self.text = self.text[:end]
+        if self._shape(complete=chunk.finish_reason is not None):
             self._end("stop")
             return True
         if self._is_poor():
@@ -158,6 +163,16 @@ class Answer:
             self._end(chunk.finish_reason)
         self._tell()
         return False
+
+    def _shape(self, *, complete: bool) -> bool:
+        """Makes the text of what has come; whether syntax ends it."""
+        assert self._shaping is not None  # it grows
+        manner, stops = self._shaping
+        self.text = manner.of(self._raw, complete=complete)
+        end = stops.end(self.text)
+        if end is not None:
+            self.text = self.text[:end]
+        return end is not None
 
     def _is_poor(self) -> bool:
         enough = self.usage.completion_tokens >= _TOKENS_TO_JUDGE

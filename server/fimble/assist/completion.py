@@ -11,13 +11,15 @@ from collections.abc import AsyncGenerator, Callable
 
 from fimble.assist.answer import Answer, ModelCall
 from fimble.assist.budget import budget_for
+from fimble.assist.fit import badness, calls_for_more
+from fimble.assist.manner import Manner
 from fimble.assist.memory import Memory, Remembered
 from fimble.assist.place import Place, place_of
 from fimble.assist.prompt import Assemble, Prompt, Prompts, own_text_only
 from fimble.assist.settings import CompletionSettings
 from fimble.assist.stops import Stops
 from fimble.assist.suggestion import Source, Suggestion, suggestion_from
-from fimble.assist.trim import badness, calls_for_more, trim
+from fimble.assist.trim import trim
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, Priority, Usage
 from fimble.errors import ModelError
@@ -199,6 +201,7 @@ class CompletionService:
         answer = Answer(
             self._engine.complete(request),
             _stops(place, settings),
+            Manner(place),
             prompt,
             model=info.name,
             provider=info.provider,
@@ -247,7 +250,7 @@ class CompletionService:
                 heal=bool(prompt.typed),
             )
             texts, usage = await _texts(self._engine.complete(request))
-            found.alternatives.extend(texts)
+            found.alternatives.extend(Manner(place).of(text) for text in texts)
             self._on_call(ModelCall(suggestion.model, place.document.language, usage))
         typed, one = found.typed, bool(found.typed)
         rests = [t[len(typed) :] for t in found.alternatives if t.startswith(typed)]
@@ -266,7 +269,7 @@ async def _texts(chunks: AsyncGenerator[CompletionChunk, None]) -> tuple[list[st
             texts[chunk.index] = texts.get(chunk.index, "") + chunk.text
     finally:
         await chunks.aclose()
-    return [texts[index].replace("\r\n", "\n") for index in sorted(texts)], usage
+    return [texts[index] for index in sorted(texts)], usage
 
 
 def _ends_with_line(place: Place, settings: CompletionSettings) -> bool:

@@ -2,25 +2,21 @@
 
 What repeats the text right of the cursor or the lines below goes where the document then
 parses no worse; brackets are neither doubled nor lost. Nothing right of the cursor is
-rewritten. Where there is no tree, brackets of the line are counted instead.
+rewritten. Only ends are cut off: what rewrites a text is in ``manner``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fimble.assist.brackets import imbalance, open_in, unmatched_closer
-from fimble.assist.cleaning import (
-    before_control_tokens,
-    in_documents_indentation,
-    without_fences,
-    without_loop,
-)
-from fimble.assist.place import Place, place_of
-from fimble.assist.stops import Stops, in_long_string, is_closing_line
-from fimble_context.syntax import Edit, error_count, text_kind
+from fimble.assist.brackets import unmatched_closer
+from fimble.assist.cleaning import before_control_tokens, before_fence, without_loop
+from fimble.assist.fit import badness
+from fimble.assist.manner import Manner
+from fimble.assist.place import Place
+from fimble.assist.stops import Stops, is_closing_line
 
-__all__ = ["badness", "calls_for_more", "trim"]
+__all__ = ["trim"]
 
 #: Lines of the document below the cursor that an answer may repeat.
 _LINES_BELOW = 12
@@ -32,11 +28,12 @@ def trim(answer: str, place: Place, *, continued: bool = False, complete: bool =
     """What to insert at ``place``; empty where nothing of the answer is of use.
 
     ``complete`` says that the answer ended by itself: else its last line is a fragment, and
-    left out where there is another. ``continued``: see ``Stops``.
+    left out where there is another. ``continued``: see ``Stops``; the beginning of such a text
+    is in the document, so it has the document's manner already.
     """
-    text = answer.replace("\r\n", "\n").replace("\r", "\n")
+    text = answer if continued else Manner(place).of(answer)
     text = before_control_tokens(text, place.literals)
-    text = without_fences(text, place)
+    text = before_fence(text, place)
     end = Stops(place, continued=continued).end(text, complete=True)
     if end is not None:
         text = text[:end]
@@ -50,43 +47,7 @@ def trim(answer: str, place: Place, *, continued: bool = False, complete: bool =
         text = _without_extra_closers(text, place).rstrip()
     if not text.strip():
         return ""
-    text = in_documents_indentation(_without_extra_indent(text, place), place)
     return text if place.newline == "\n" else text.replace("\n", place.newline)
-
-
-def badness(place: Place, text: str) -> int:
-    """How badly the document parses with ``text`` inserted; comparable at one place only."""
-    if place.language is None:
-        return imbalance(place.before + text + place.after)
-    document = place.document.copy()
-    inserted = text.replace("\n", place.newline)
-    document.apply(Edit(place.offset, place.offset, inserted))
-    if document.tree is None:
-        return imbalance(place.before + text + place.after)
-    return error_count(document)
-
-
-def calls_for_more(place: Place, text: str) -> bool:
-    """Whether the line that ``text`` ends, inserted at ``place``, calls for more below it.
-
-    The body of a header, the rest of brackets or of a string, what a decorator is for.
-    """
-    if place.language is None:
-        return False
-    document = place.document.copy()
-    document.apply(Edit(place.offset, place.offset, text))
-    end = place.offset + len(text)
-    below = place_of(document, end)
-    line = below.before.strip()
-    return (
-        below.shape == "body"
-        or bool(open_in(below.before))
-        or line.endswith("\\")
-        or line.startswith(("@", "#["))
-        or in_long_string(line)
-        or text_kind(document, end) == "string"
-        or badness(place, text) > badness(place, "")
-    )
 
 
 def _fitted_in_line(text: str, place: Place) -> str:
@@ -183,11 +144,3 @@ def _without_last_closers(text: str) -> Iterator[str]:
     closer = unmatched_closer(text)
     if closer is not None:
         yield text[:closer].rstrip()
-
-
-def _without_extra_indent(text: str, place: Place) -> str:
-    """``text`` without indentation that the line has already."""
-    if not place.before or place.before.strip() or not text.startswith((" ", "\t")):
-        return text
-    bare = text.lstrip(" \t")
-    return bare if badness(place, bare) <= badness(place, text) else text
