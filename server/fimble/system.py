@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import re
@@ -49,6 +50,7 @@ __all__ = [
     "powershell_json",
     "process_started_at",
     "replace_path",
+    "rewrite_file",
     "runtime_dir",
     "spawn_detached",
     "stop_process",
@@ -148,6 +150,30 @@ def replace_path(source: Path, target: Path, *, attempts: int = 20) -> None:
             if attempt == attempts - 1:
                 raise
             time.sleep(0.1)
+
+
+def rewrite_file(path: Path, data: bytes) -> None:
+    """Replaces the content of an existing file in one step; its mode stays.
+
+    A link stays a link: what it leads to is rewritten. Raises OSError; the file is then as it
+    was.
+    """
+    path = path.resolve(strict=True)
+    if not os.access(path, os.W_OK):
+        # Renaming over it would not ask for that right.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        shutil.copymode(path, temporary)
+        replace_path(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def free_disk_bytes(path: Path) -> int:

@@ -25,6 +25,7 @@ COMMANDS = {
     "context": "fimble.cli.context",
     "demo": "fimble.cli.demo",
     "doctor": "fimble.cli.doctor",
+    "edit": "fimble.cli.edit",
     "engine": "fimble.cli.engine",
     "explain": "fimble.cli.explain",
     "model": "fimble.cli.model",
@@ -61,6 +62,7 @@ def cli() -> None:
     fimble serve                      what an editor starts: the language server
     fimble complete app.py:12:5       what would be inserted at line 12, column 5
     fimble chat                       talk about the project in this folder
+    fimble edit app.py:12-30 "…"      change these lines, shown as a diff
     """
 
 

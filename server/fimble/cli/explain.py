@@ -15,7 +15,7 @@ from fimble.cli.output import json_option
 from fimble.errors import DocumentError, UsageError
 from fimble_context.syntax import Document
 
-__all__ = ["command", "parse_lines"]
+__all__ = ["command", "lines_span", "parse_lines"]
 
 
 @click.command()
@@ -39,7 +39,7 @@ def command(place: str, model: str, max_tokens: int, as_json: bool) -> None:
     path, lines = parse_lines(place)
     path = path.absolute()
     document = read_document(path)
-    start, end = _span(document, path, lines)
+    start, end = lines_span(document, path, lines)
     with ChatSession(path.parent, model, ChatSettings(max_tokens=max_tokens)) as session:
         refuse_secrets(path, document, session.sources.policy)
         session.sources.open(document)
@@ -73,7 +73,8 @@ def parse_lines(text: str) -> tuple[Path, tuple[int, int] | None]:
     return Path(name), numbers
 
 
-def _span(document: Document, path: Path, lines: tuple[int, int] | None) -> tuple[int, int]:
+def lines_span(document: Document, path: Path, lines: tuple[int, int] | None) -> tuple[int, int]:
+    """The code points of these lines; all of them for None. Raises DocumentError."""
     if lines is None:
         return 0, len(document.text)
     if not 1 <= lines[0] <= lines[1] <= document.line_count:

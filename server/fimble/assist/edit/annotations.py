@@ -1,0 +1,70 @@
+"""Python's type annotations: whether two pieces of code are the same without them.
+
+Reads code, runs none. Code that is no Python by itself (part of a statement) is not judged.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+__all__ = ["python_imports", "same_but_annotations"]
+
+_IMPORT = re.compile(r"(?:import|from)\s[^\n(]*$")
+
+
+def same_but_annotations(before: str, after: str) -> bool | None:
+    """Whether ``after`` is ``before`` with other annotations; None where nobody can tell."""
+    trees = _parsed(before), _parsed(after)
+    if trees[0] is None or trees[1] is None:
+        return None
+    return ast.dump(_Untyped().visit(trees[0])) == ast.dump(_Untyped().visit(trees[1]))
+
+
+def python_imports(code: str) -> tuple[list[str], str]:
+    """The imports of one line each with which code begins, and the rest of it."""
+    lines = code.split("\n")
+    found: list[str] = []
+    place = 0
+    while place < len(lines) and (not lines[place].strip() or _IMPORT.match(lines[place])):
+        if lines[place].strip():
+            found.append(lines[place].strip())
+        place += 1
+    return found, "\n".join(lines[place:])
+
+
+class _Untyped(ast.NodeTransformer):
+    """Takes annotations and imports out."""
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = node.type_comment = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = node.type_comment = None
+        return self.generic_visit(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = node.type_comment = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        if node.value is None:
+            return None
+        return ast.Assign(targets=[node.target], value=node.value, type_comment=None)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        return None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        return None
+
+
+def _parsed(code: str) -> ast.AST | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None

@@ -1,0 +1,448 @@
+"""An edit from its request to accepted hunks: grown, asked for, judged, asked for once more.
+
+One edit of a document at a time. A refused or unusable answer changes nothing and says why.
+Cancelling the task ends the work at the engine before its next token.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from fimble.assist.chat.pieces import Sources
+from fimble.assist.edit.destination import Destination, find_destination, values_for
+from fimble.assist.edit.hunks import Hunk, apply_hunks, minimal_hunks, rebase_hunks
+from fimble.assist.edit.merging import merged
+from fimble.assist.edit.place import place_of
+from fimble.assist.edit.problems import Problem, changed_document, is_repeating, syntax_problem
+from fimble.assist.edit.prompt import EditPrompt, edit_prompt
+from fimble.assist.edit.target import Target
+from fimble.assist.edit.tasks import CUSTOM, TASKS, EditTask
+from fimble.assist.edit.verdict import (
+    Accepted,
+    code_in,
+    is_whole,
+    verdict_on,
+    verdict_on_code,
+)
+from fimble.assist.settings import EditSettings
+from fimble.engine.base import Engine
+from fimble.engine.protocol import (
+    ChatMessage,
+    CompletionChunk,
+    CompletionRequest,
+    FinishReason,
+    Timings,
+    Usage,
+)
+from fimble.errors import EditRefused, UsageError
+from fimble_context.assembly import Diagnostic
+from fimble_context.syntax import Document, Edit, Span
+
+if TYPE_CHECKING:
+    # jinja2 takes a tenth of a second to import, which no editor's start should wait for.
+    from fimble.assist.templates import Templates
+
+__all__ = ["EditOutcome", "EditRequest", "EditService", "rebased"]
+
+#: The second try sees the first answer: so much of it at most, in code points.
+_LONGEST_SHOWN = 12_000
+_TRIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """``start`` to ``end`` (code points) of ``document`` are selected; equal for a cursor.
+
+    ``task`` is a key of ``TASKS``. ``source`` is the document's name, for "one at a time" and
+    for the engine.
+    """
+
+    document: Document
+    start: int
+    end: int
+    task: str = CUSTOM
+    instruction: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EditOutcome:
+    """``hunks`` turn ``before`` into ``after``; both are whole texts.
+
+    ``path`` is the file that they are about, ``is_new`` whether it has to be made, ``is_own``
+    whether it is the document that was asked about. ``span`` is what could have changed.
+    """
+
+    task: str
+    about: str
+    path: str
+    before: str
+    after: str
+    hunks: tuple[Hunk, ...]
+    span: Span
+    is_new: bool = False
+    is_own: bool = True
+    notes: tuple[str, ...] = ()
+    answer: str = ""
+    tries: int = 1
+    usage: Usage = field(default_factory=Usage)
+    timings: Timings = field(default_factory=Timings)
+    model: str = ""
+    provider: str = ""
+    total_ms: float = 0.0
+
+
+class EditService:
+    """Makes edits. ``engine``, ``templates`` and ``settings`` give those of the moment."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        sources: Sources,
+        templates: Callable[[], Templates],
+        settings: Callable[[], EditSettings],
+        *,
+        name: str = "edit",
+    ) -> None:
+        """``name`` tells this session's edits apart from others' at the engine."""
+        self._engine = engine
+        self._sources = sources
+        self._templates = templates
+        self._settings = settings
+        self._name = name
+        self._under_way: dict[str, str] = {}
+
+    async def edit(
+        self, request: EditRequest, on_tokens: Callable[[int], None] = lambda tokens: None
+    ) -> EditOutcome:
+        """The outcome; ``on_tokens`` gets the number of tokens of the answer so far.
+
+        Raises UsageError for what cannot be meant, EditRefused, TemplateFailed, EngineError.
+        """
+        task = TASKS.get(request.task)
+        if task is None:
+            raise UsageError(
+                f"There is no task {request.task!r}.",
+                next_step=f"Take one of {', '.join(TASKS)}.",
+            )
+        if task.name == CUSTOM and not request.instruction.strip():
+            raise UsageError(
+                "An edit needs an instruction or a task.",
+                next_step="Say what to change, or name a task.",
+            )
+        # What is edited meanwhile is another text; ours stays.
+        request = replace(request, document=request.document.copy())
+        target = place_of(
+            request.document,
+            request.start,
+            request.end,
+            task,
+            self._sources.policy,
+            len(request.diagnostics),
+        )
+        if isinstance(target, Problem):
+            raise EditRefused(target.reason, name=target.name)
+        about = task.title.format(target.name)
+        key = request.source or request.document.path
+        if key in self._under_way:
+            raise EditRefused(
+                f"Another edit of this document is being made: {self._under_way[key]}.",
+                next_step="Wait for it, or cancel it.",
+                name="busy",
+            )
+        self._under_way[key] = about
+        try:
+            if task.name == "tests":
+                return await self._tests(request, task, target, about, on_tokens)
+            return await self._replacement(request, task, target, about, on_tokens)
+        finally:
+            del self._under_way[key]
+
+    def apply(self, document: Document, start: int, end: int, code: str) -> EditOutcome:
+        """Code that somebody has already, put into a place as an answer's would be.
+
+        Raises EditRefused.
+        """
+        document = document.copy()
+        task = TASKS[CUSTOM]
+        target = place_of(document, start, end, task, None, exact=True)
+        if isinstance(target, Problem):
+            raise EditRefused(target.reason, name=target.name)
+        verdict = verdict_on_code(target, task, code)
+        if isinstance(verdict, Problem):
+            raise EditRefused(
+                f"The code was not applied. {verdict.reason}", name=verdict.name, answer=code
+            )
+        about = f"Change {target.name}"
+        return _outcome(task, about, target, verdict, document.path)
+
+    # --- asking --------------------------------------------------------------------------
+
+    async def _replacement(
+        self,
+        request: EditRequest,
+        task: EditTask,
+        target: Target,
+        about: str,
+        on_tokens: Callable[[int], None],
+    ) -> EditOutcome:
+        prompt = await self._prompt(request, task, target)
+
+        def judge(answer: str, finish: FinishReason) -> Accepted | Problem:
+            return verdict_on(target, task, answer, finish)
+
+        def enough(answer: str) -> bool:
+            return is_repeating(answer, target.shown) or is_whole(target, task, answer)
+
+        asked = await self._ask(request, prompt, judge, enough, on_tokens)
+        outcome = _outcome(task, about, target, asked.accepted, request.document.path)
+        return asked.on(outcome)
+
+    async def _tests(
+        self,
+        request: EditRequest,
+        task: EditTask,
+        target: Target,
+        about: str,
+        on_tokens: Callable[[int], None],
+    ) -> EditOutcome:
+        found = await find_destination(request.document, self._sources)
+        if isinstance(found, Problem):
+            raise EditRefused(found.reason, name=found.name)
+        values = values_for(found, target, self._sources)
+        prompt = await self._prompt(request, task, target, more=values, answer_tokens=1024)
+        before = found.document
+
+        def judge(answer: str, finish: FinishReason) -> Accepted | Problem:
+            return _tests_from(found, target, answer, finish)
+
+        def enough(answer: str) -> bool:
+            return is_repeating(answer)
+
+        asked = await self._ask(request, prompt, judge, enough, on_tokens)
+        return asked.on(
+            EditOutcome(
+                task=task.name,
+                about=about,
+                path=str(found.path),
+                before=before.text,
+                after=apply_hunks(before.text, asked.accepted.hunks),
+                hunks=asked.accepted.hunks,
+                span=Span(0, len(before.text)),
+                is_new=found.is_new,
+                is_own=found.is_own,
+                notes=asked.accepted.notes,
+            )
+        )
+
+    async def _prompt(
+        self,
+        request: EditRequest,
+        task: EditTask,
+        target: Target,
+        *,
+        more: dict[str, Any] | None = None,
+        answer_tokens: int = 0,
+    ) -> EditPrompt:
+        engine = self._engine()
+        return await edit_prompt(
+            engine,
+            await engine.model_info(),
+            self._templates(),
+            self._settings(),
+            target,
+            task,
+            instruction=request.instruction,
+            diagnostics=request.diagnostics,
+            workspace=self._sources.workspace(),
+            shown_path=self._sources.shown_path,
+            more=more,
+            answer_tokens=answer_tokens,
+        )
+
+    async def _ask(
+        self,
+        request: EditRequest,
+        prompt: EditPrompt,
+        judge: Callable[[str, FinishReason], Accepted | Problem],
+        enough: Callable[[str], bool],
+        on_tokens: Callable[[int], None],
+    ) -> _Asked:
+        """An accepted answer, of the second try at the latest. Raises EditRefused."""
+        engine, started = self._engine(), time.perf_counter()
+        info = await engine.model_info()
+        messages = list(prompt.messages)
+        asked = _Asked(request.task)
+        while True:
+            completion = CompletionRequest(
+                "",
+                max_tokens=prompt.max_tokens,
+                temperature=0.0,
+                priority="chat",
+                document=f"{self._name}:{request.source or request.document.path}",
+                messages=tuple(messages),
+            )
+            answer, last = await _stream(engine, completion, enough, asked.counting(on_tokens))
+            asked.heard(answer, last, (time.perf_counter() - started) * 1000)
+            verdict = judge(answer, last.finish_reason or "stop")
+            if isinstance(verdict, Accepted):
+                asked.accepted = verdict
+                return asked
+            room = info.window - prompt.tokens - asked.usage.completion_tokens - prompt.max_tokens
+            if not verdict.again or asked.tries == _TRIES or room < 128:
+                raise asked.refusal(verdict)
+            told = self._templates().render("edit/again", {"reason": verdict.reason})
+            messages += [
+                ChatMessage("assistant", answer[:_LONGEST_SHOWN]),
+                ChatMessage("user", told),
+            ]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What was heard so far, over all tries."""
+
+    task: str
+    accepted: Accepted = field(default_factory=lambda: Accepted("", ()))
+    answer: str = ""
+    tries: int = 0
+    usage: Usage = field(default_factory=Usage)
+    timings: Timings = field(default_factory=Timings)
+    model: str = ""
+    provider: str = ""
+    total_ms: float = 0.0
+
+    def counting(self, on_tokens: Callable[[int], None]) -> Callable[[int], None]:
+        earlier = self.usage.completion_tokens
+        return lambda tokens: on_tokens(earlier + tokens)
+
+    def heard(self, answer: str, last: CompletionChunk, total_ms: float) -> None:
+        self.answer, self.tries, self.total_ms = answer, self.tries + 1, total_ms
+        self.model, self.provider = last.model or self.model, last.provider or self.provider
+        usage, timings = last.usage or Usage(), last.timings or Timings()
+        self.usage = Usage(
+            self.usage.prompt_tokens + usage.prompt_tokens,
+            self.usage.reused_tokens + usage.reused_tokens,
+            self.usage.computed_tokens + usage.computed_tokens,
+            self.usage.completion_tokens + usage.completion_tokens,
+        )
+        self.timings = Timings(
+            self.timings.queued_ms + timings.queued_ms,
+            self.timings.prefill_ms + timings.prefill_ms,
+            self.timings.decode_ms + timings.decode_ms,
+        )
+
+    def on(self, outcome: EditOutcome) -> EditOutcome:
+        """An outcome with what it took."""
+        return replace(
+            outcome,
+            answer=self.answer,
+            tries=self.tries,
+            usage=self.usage,
+            timings=self.timings,
+            model=self.model,
+            provider=self.provider,
+            total_ms=self.total_ms,
+        )
+
+    def refusal(self, problem: Problem) -> EditRefused:
+        steps = {
+            "unchanged": "Say what is to be different, or select other code.",
+            "cut": "Select less, or raise edit.maxTokens.",
+        }
+        return EditRefused(
+            f"Nothing was changed. {problem.reason}",
+            next_step=steps.get(problem.name, "See the answer, and take of it what is right."),
+            name=problem.name,
+            answer=self.answer,
+        )
+
+
+def rebased(outcome: EditOutcome, document: Document, edits: Sequence[Edit]) -> EditOutcome:
+    """An outcome for a document that ``edits`` have changed since. Raises EditRefused.
+
+    ``document`` is as it is now.
+    """
+    if not edits:
+        return outcome
+    hunks = rebase_hunks(outcome.hunks, outcome.before, edits)
+    if hunks is not None:
+        changed = changed_document(document, hunks)
+        if syntax_problem(document, changed) is None:
+            return replace(outcome, before=document.text, after=changed.text, hunks=hunks)
+    raise EditRefused(
+        "Nothing was changed. The document was edited meanwhile, where the change belongs.",
+        next_step="Ask again.",
+        name="moved",
+        answer=outcome.answer,
+    )
+
+
+async def _stream(
+    engine: Engine,
+    request: CompletionRequest,
+    enough: Callable[[str], bool],
+    on_tokens: Callable[[int], None],
+) -> tuple[str, CompletionChunk]:
+    """The answer, as far as it is needed, and its last chunk with what earlier ones knew."""
+    text, looked = "", 0
+    last = CompletionChunk("")
+    # Closing the stream is what stops the engine.
+    async with aclosing(engine.complete(request)) as chunks:
+        async for chunk in chunks:
+            last = replace(
+                chunk,
+                usage=chunk.usage or last.usage,
+                timings=chunk.timings or last.timings,
+                model=chunk.model or last.model,
+                provider=chunk.provider or last.provider,
+            )
+            text += chunk.text
+            on_tokens(last.usage.completion_tokens if last.usage else 0)
+            # Looking costs a parse, so it is done line by line.
+            line = text.rfind("\n") + 1
+            if line > looked or (chunk.text and text.endswith("```")):
+                looked = line
+                if enough(text):
+                    break
+    return text, last
+
+
+def _outcome(
+    task: EditTask, about: str, target: Target, accepted: Accepted, path: str
+) -> EditOutcome:
+    before = target.document.text
+    return EditOutcome(
+        task=task.name,
+        about=about,
+        path=path,
+        before=before,
+        after=apply_hunks(before, accepted.hunks),
+        hunks=accepted.hunks,
+        span=target.span,
+        notes=accepted.notes,
+    )
+
+
+def _tests_from(
+    found: Destination, target: Target, answer: str, finish: FinishReason
+) -> Accepted | Problem:
+    if is_repeating(answer):
+        return Problem("repetition", "The answer repeats itself.")
+    if finish == "length":
+        return Problem("cut", "The answer is longer than it may be, and was cut.", again=False)
+    block = code_in(target, answer)
+    if isinstance(block, Problem):
+        return block
+    text = merged(found, block.text)
+    if isinstance(text, Problem):
+        return text
+    before = found.document
+    hunks = minimal_hunks(before.text, text)
+    problem = syntax_problem(before, changed_document(before, hunks))
+    return problem or Accepted(text, hunks)

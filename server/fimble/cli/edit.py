@@ -1,0 +1,223 @@
+"""``fimble edit FILE:START-END "…"``: a change of some lines, as a diff or made."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fimble.assist.chat.folder import FolderSources
+from fimble.assist.complete_file import refuse_secrets
+from fimble.assist.edit.diff import unified_diff
+from fimble.assist.edit.service import EditOutcome, EditRequest, EditService
+from fimble.assist.edit.tasks import CUSTOM, TASKS
+from fimble.assist.edit.text_files import (
+    TextFile,
+    create_text_file,
+    read_text_file,
+    write_text_file,
+)
+from fimble.assist.settings import EditSettings
+from fimble.assist.templates import find_templates
+from fimble.cli.chatting import printable
+from fimble.cli.explain import lines_span, parse_lines
+from fimble.cli.output import echo_json, json_option, say
+from fimble.engine.client import EngineEvent, LocalEngine
+from fimble.errors import EditRefused, UsageError
+from fimble_context.syntax import Document
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("place", metavar="FILE:START-END")
+@click.argument("instruction", default="")
+@click.option(
+    "--task",
+    type=click.Choice(list(TASKS)),
+    default=CUSTOM,
+    help="What to do, in place of an instruction or beside it.",
+)
+@click.option("--apply", "apply_it", is_flag=True, help="Write the change to the file.")
+@click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(16, 32_768),
+    default=EditSettings().max_tokens,
+    show_default=True,
+    help="The longest answer, in tokens.",
+)
+@json_option
+def command(
+    place: str,
+    instruction: str,
+    task: str,
+    apply_it: bool,
+    model: str,
+    max_tokens: int,
+    as_json: bool,
+) -> None:
+    """Change the lines START to END of a file (both begin at 1) as INSTRUCTION says.
+
+    Prints the change as a unified diff; the file stays as it is without --apply. The lines are
+    grown to whole statements. Nothing else of the file changes.
+
+    \b
+    Example:
+      fimble edit app.py:12-30 "return early instead of nesting"
+      fimble edit app.py:12 --task document --apply
+    """
+    if task == CUSTOM and not instruction.strip():
+        raise UsageError(
+            "There is nothing to do: no instruction and no task.",
+            next_step='Write one, such as fimble edit app.py:12-30 "use a set".',
+        )
+    path, lines = parse_lines(place)
+    path = path.absolute()
+    file = read_text_file(path)
+    document = Document(file.text, path=str(path))
+    start, end = lines_span(document, path, lines)
+    request = EditRequest(document, start, end, task, instruction, source=str(path))
+    try:
+        outcome = _run(request, model, EditSettings(max_tokens=max_tokens))
+    except EditRefused as error:
+        if as_json:
+            echo_json({"error": _refusal(error)})
+            raise SystemExit(1) from error
+        if error.answer:
+            say(click.style("The model's answer:", dim=True))
+            say(printable(error.answer))
+        raise
+    if apply_it:
+        _write(outcome, file)
+    if as_json:
+        echo_json(_to_json(outcome, path, applied=apply_it))
+        return
+    _print(outcome, path, applied=apply_it)
+
+
+def _run(request: EditRequest, model: str, settings: EditSettings) -> EditOutcome:
+    path = Path(request.document.path)
+    sources = FolderSources(path.parent)
+    refuse_secrets(path, request.document, sources.policy)
+    sources.open(request.document)
+    templates = find_templates(sources.policy.folders)
+
+    async def run() -> EditOutcome:
+        engine = LocalEngine(model=model, on_event=_say_event)
+        service = EditService(
+            lambda: engine, sources, lambda: templates, lambda: settings, name="cli"
+        )
+        try:
+            return await service.edit(request, _counter())
+        finally:
+            await engine.aclose()
+
+    try:
+        return asyncio.run(run())
+    finally:
+        sources.close()
+
+
+def _counter() -> Any:
+    """Shows on a terminal how far the answer is."""
+    if not sys.stderr.isatty():
+        return lambda tokens: None
+
+    def show(tokens: int) -> None:
+        if tokens:
+            click.echo(f"\r{tokens} tokens ", nl=False, err=True)
+
+    return show
+
+
+def _write(outcome: EditOutcome, file: TextFile) -> None:
+    path = Path(outcome.path)
+    if outcome.is_new:
+        create_text_file(path, outcome.after)
+    elif path == file.path:
+        write_text_file(file, outcome.after)
+    else:
+        other = read_text_file(path)
+        if other.text != outcome.before:
+            raise EditRefused(
+                f"{path} was changed meanwhile; it was left as it is.",
+                next_step="Run the command again.",
+                name="moved",
+            )
+        write_text_file(other, outcome.after)
+
+
+def _print(outcome: EditOutcome, path: Path, *, applied: bool) -> None:
+    diff = _diff(outcome, path)
+    for line in diff.splitlines(keepends=True):
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        click.echo(click.style(line, fg=colour) if sys.stdout.isatty() else line, nl=False)
+    for note in outcome.notes:
+        say(f"Note: {printable(note)}")
+    if applied:
+        say(f"{'Made' if outcome.is_new else 'Changed'} {_shown(Path(outcome.path))}.")
+    usage = outcome.usage
+    say(
+        click.style(
+            f"{outcome.model} on {outcome.provider}: {usage.reused_tokens} of "
+            f"{usage.prompt_tokens} prompt tokens reused, {usage.completion_tokens} generated, "
+            f"{outcome.total_ms:.0f} ms",
+            dim=True,
+        )
+    )
+
+
+def _to_json(outcome: EditOutcome, path: Path, *, applied: bool) -> dict[str, Any]:
+    timings = outcome.timings
+    return {
+        "task": outcome.task,
+        "about": outcome.about,
+        "path": outcome.path,
+        "is_new": outcome.is_new,
+        "diff": _diff(outcome, path),
+        "hunks": [asdict(hunk) for hunk in outcome.hunks],
+        "notes": list(outcome.notes),
+        "applied": applied,
+        "tries": outcome.tries,
+        "usage": asdict(outcome.usage),
+        "timings_ms": {
+            "queued": round(timings.queued_ms, 1),
+            "prefill": round(timings.prefill_ms, 1),
+            "decode": round(timings.decode_ms, 1),
+            "total": round(outcome.total_ms, 1),
+        },
+        "model": outcome.model,
+        "provider": outcome.provider,
+    }
+
+
+def _diff(outcome: EditOutcome, path: Path) -> str:
+    shown = _shown(Path(outcome.path))
+    return unified_diff(outcome.before, outcome.after, shown, is_new=outcome.is_new)
+
+
+def _shown(path: Path) -> str:
+    """A path from the current folder on, where it is below that."""
+    with contextlib.suppress(ValueError):
+        return path.relative_to(Path.cwd()).as_posix()
+    return path.as_posix().lstrip("/")
+
+
+def _refusal(error: EditRefused) -> dict[str, str]:
+    return {
+        "message": error.message,
+        "next_step": error.next_step,
+        "name": error.name,
+        "answer": error.answer,
+    }
+
+
+def _say_event(event: EngineEvent) -> None:
+    if event.kind in ("starting", "loading", "notice"):
+        say(event.message)
