@@ -133,7 +133,7 @@ async def test_a_task_is_its_template_and_what_is_added(sources: FolderSources) 
     assert "return n + 1" in prompt
     # With code in the conversation, the next task needs none of its own.
     await chat.ask(Question("/tests"))
-    assert prompts(engine)[1].startswith("Write tests")
+    assert prompts(engine)[1].startswith("Write unit tests")
 
 
 async def test_the_users_template_and_a_broken_one(sources: FolderSources, tmp_path: Path) -> None:
