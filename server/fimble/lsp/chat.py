@@ -35,6 +35,8 @@ from fimble.assist.chat.service import ChatAnswer, ChatService, Question
 from fimble.errors import EngineError, FimbleError
 from fimble.lsp.chat_params import (
     answer_to_json,
+    failure,
+    object_of,
     plain,
     question_from_json,
     selection_from_json,
@@ -64,7 +66,6 @@ CHAT_COMMANDS = {
     "fimble.review": "review",
     "fimble.commitMessage": "commit",
 }
-_REQUEST_FAILED = -32803
 #: Answers shown as documents are files; so many of the newest are kept.
 _MOST_SHOWN = 20
 
@@ -120,13 +121,14 @@ class Chat:
         self._start = start
         #: Whether the editor can show a document that we name.
         self.can_show = False
-        sources = EditorSources(documents, workspace)
-        self._names = NameCompleter(sources)
+        #: Where texts are from; edits are made from the same.
+        self.sources = EditorSources(documents, workspace)
+        self._names = NameCompleter(self.sources)
         self._templates: tuple[Policy, Templates] | None = None
         self.service = ChatService(
             lambda: host.engine,
-            sources,
-            self._templates_of_workspace,
+            self.sources,
+            self.templates,
             lambda: settings().chat,
             name=f"chat:{uuid.uuid4().hex[:8]}",
         )
@@ -135,7 +137,7 @@ class Chat:
 
     async def answer(self, params: Any) -> dict[str, Any]:
         """``fimble/chat``."""
-        given = _object(params)
+        given = object_of(params)
         question = question_from_json(given, self._documents)
         partial = token_of(given, "partialResultToken")
 
@@ -148,7 +150,7 @@ class Chat:
 
     async def complete(self, params: Any) -> dict[str, Any]:
         """``fimble/chatComplete``."""
-        given = _object(params)
+        given = object_of(params)
         text, character = given.get("text"), given.get("character")
         if not isinstance(text, str):
             raise JsonRpcInvalidParams("text must be a string.")
@@ -179,6 +181,9 @@ class Chat:
         )
         answer = await self._ask(question, token_of(given, "workDoneToken"), lambda text: None)
         result = answer_to_json(answer, self._documents)
+        if task == "commit" and len(answer.blocks) == 1:
+            # Small models put it into a fence whatever they are told.
+            result["text"] = answer.blocks[0].text
         result["document"] = await self._shown(task, answer) if self.can_show else None
         return result
 
@@ -231,8 +236,7 @@ class Chat:
     def _failure(self, error: FimbleError) -> JsonRpcException:
         if isinstance(error, EngineError):
             self._host.failed(error)
-        detail = {"message": error.message, "next_step": error.next_step}
-        return _RequestFailed(str(error), data=detail)
+        return failure(error)
 
     async def _shown(self, task: str, answer: ChatAnswer) -> str:
         """Puts an answer into a file of ours and asks the editor to show it; the file's URI."""
@@ -249,7 +253,8 @@ class Chat:
         self._start(show())
         return uri
 
-    def _templates_of_workspace(self) -> Templates:
+    def templates(self) -> Templates:
+        """The prompts' templates for the folders of the moment."""
         # Imported by the first chat: jinja2 takes time that no editor's start should wait for.
         from fimble.assist.templates import find_templates
 
@@ -257,13 +262,6 @@ class Chat:
         if self._templates is None or self._templates[0] is not policy:
             self._templates = policy, find_templates(policy.folders)
         return self._templates[1]
-
-
-class _RequestFailed(JsonRpcException):
-    """The request was right and cannot be answered; the message says why and what to do."""
-
-    CODE = _REQUEST_FAILED
-    MESSAGE = "Request failed"
 
 
 def _about(task: str, given: dict[str, Any], documents: OpenDocuments) -> tuple[Attachment, ...]:
@@ -300,13 +298,6 @@ def _write_answer(task: str, answer: ChatAnswer) -> Path:
     for old in files[_MOST_SHOWN:]:
         old.unlink(missing_ok=True)
     return path
-
-
-def _object(params: Any) -> dict[str, Any]:
-    given = plain(params)
-    if not isinstance(given, dict):
-        raise JsonRpcInvalidParams("The parameters must be an object.")
-    return given
 
 
 def _units(text: str) -> int:

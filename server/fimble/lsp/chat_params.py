@@ -11,18 +11,30 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from fimble import system
 from fimble.assist.chat.blocks import CodeBlock
 from fimble.assist.chat.pieces import Attachment
 from fimble.assist.chat.service import ChatAnswer, Question
+from fimble.errors import EditRefused, FimbleError
 from fimble.lsp.convert import document_path, range_of, span_of
 from fimble.lsp.text_sync import OpenDocuments
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
 
-__all__ = ["answer_to_json", "plain", "question_from_json", "selection_from_json", "token_of"]
+__all__ = [
+    "answer_to_json",
+    "failure",
+    "object_of",
+    "plain",
+    "question_from_json",
+    "range_from_json",
+    "selection_from_json",
+    "token_of",
+]
+
+_REQUEST_FAILED = -32803
 
 _MOST_ATTACHMENTS = 64
 _MOST_DIAGNOSTICS = 200
@@ -52,6 +64,22 @@ def question_from_json(params: Mapping[str, Any], documents: OpenDocuments) -> Q
     )
 
 
+def object_of(params: Any) -> dict[str, Any]:
+    """The parameters of a request of ours."""
+    given = plain(params)
+    if not isinstance(given, dict):
+        raise JsonRpcInvalidParams("The parameters must be an object.")
+    return given
+
+
+def failure(error: FimbleError) -> JsonRpcException:
+    """A request that was right and cannot be answered: the message says why and what to do."""
+    detail = {"message": error.message, "next_step": error.next_step}
+    if isinstance(error, EditRefused):
+        detail["name"] = error.name
+    return JsonRpcException(str(error), _REQUEST_FAILED, detail)
+
+
 def token_of(params: Mapping[str, Any], name: str) -> str | int | None:
     """A progress token, or None."""
     token = params.get(name)
@@ -71,7 +99,7 @@ def selection_from_json(value: Mapping[str, Any], documents: OpenDocuments) -> A
     span = value.get("range")
     start, end = 0, len(document.text)
     if span is not None:
-        start, end = span_of(document, _range(span, "range"), documents.encoding)
+        start, end = span_of(document, range_from_json(span, "range"), documents.encoding)
     return Attachment(
         "selection",
         document=document,
@@ -134,7 +162,7 @@ def _diagnostics(
     for each in _list(value, "diagnostics")[:_MOST_DIAGNOSTICS]:
         if not isinstance(each, Mapping):
             raise _unusable("Each diagnostic is an object with a range and a message.")
-        span = _range(each.get("range"), "a diagnostic's range")
+        span = range_from_json(each.get("range"), "a diagnostic's range")
         start, end = span_of(document, span, documents.encoding)
         source = each.get("source")
         message = _string(each, "message")
@@ -175,7 +203,8 @@ def _block(block: CodeBlock, documents: OpenDocuments) -> dict[str, Any]:
     return found
 
 
-def _range(value: Any, name: str) -> types.Range:
+def range_from_json(value: Any, name: str) -> types.Range:
+    """An LSP range. Raises JsonRpcInvalidParams, with the name of the field."""
     if isinstance(value, types.Range):
         return value
     try:

@@ -15,7 +15,10 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from fimble import __version__
+from fimble.assist.edit.service import EditService
+from fimble.assist.settings import EditSettings
 from fimble.lsp.ahead import Ahead
+from fimble.lsp.apply import Apply
 from fimble.lsp.chat import CHAT_COMMANDS, Chat
 from fimble.lsp.commands import Commands, cursor_of
 from fimble.lsp.completion import OPTIONS, Completions
@@ -124,6 +127,10 @@ class FimbleServer(LanguageServer):
             show_document=self.window_show_document_async,
             start=self._start,
         )
+        edits = EditService(
+            lambda: self.host.engine, self.chat.sources, self.chat.templates, EditSettings
+        )
+        self.apply = Apply(self.documents, edits.apply)
         self.documents.listeners += [
             self.workspace_host,
             self.suggestions,
@@ -240,6 +247,10 @@ class FimbleServer(LanguageServer):
         @self.feature("fimble/chatComplete")
         async def chat_complete(params: Any) -> dict[str, Any]:
             return await self.chat.complete(params)
+
+        @self.feature("fimble/apply")
+        def apply(params: Any) -> dict[str, Any]:
+            return self.apply.answer(params)
 
         def register(name: str) -> None:
             @self.command(name)

@@ -1,0 +1,78 @@
+"""``fimble/apply``: a block of an answer becomes the smallest edit, or a reason why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.lsp.wire import Wire, in_process
+from tests.support.scripted_engine import ScriptedEngine
+
+URI = "file:///p/a.py"
+TEXT = "x = '🙂'\r\n\r\n\r\ndef f(n):\r\n    # n is a number\r\n    return n - 1\r\n"
+ANSWER = "So:\n```python\ndef f(n):\n    # n is a number\n    return n + 1\n```\n"
+
+
+def applied(text: str, edit: dict[str, Any]) -> str:
+    """The text after the edits of one document; no line here has an astral character."""
+    (change,) = edit["documentChanges"]
+    lines = text.splitlines(keepends=True)
+    starts = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
+    for each in sorted(change["edits"], key=lambda e: -starts[e["range"]["start"]["line"]]):
+        ends = [starts[each["range"][end]["line"]] + each["range"][end]["character"]
+                for end in ("start", "end")]  # fmt: skip
+        text = text[: ends[0]] + each["newText"] + text[ends[1] :]
+    return text
+
+
+async def asked(wire: Wire) -> dict[str, Any]:
+    """The block of an answer about the function."""
+    span = {"start": {"line": 3, "character": 0}, "end": {"line": 5, "character": 16}}
+    attachment = {"kind": "selection", "uri": URI, "range": span}
+    result = await wire.request(
+        "fimble/chat", {"message": "Add one instead.", "attachments": [attachment]}
+    )
+    (block,) = result["blocks"]
+    return {name: block[name] for name in ("uri", "range", "version", "text")}
+
+
+async def test_a_block_becomes_the_smallest_edit() -> None:
+    async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
+        await session.wire.initialize()
+        session.wire.open(URI, TEXT)
+        result = await session.wire.request("fimble/apply", await asked(session.wire))
+    (change,) = result["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": URI, "version": 1}
+    assert [edit["newText"] for edit in change["edits"]] == ["+"]
+    assert applied(TEXT, result["edit"]) == TEXT.replace("n - 1", "n + 1")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"text": "def f(n:\n    return (\n"}, "syntax"),
+        ({"text": "  \n"}, "empty"),
+        ({"text": "def f(n):\n    # n is a number\n    return n - 1"}, "unchanged"),
+        ({"version": 0}, "moved"),
+        ({"uri": "file:///p/other.py"}, "closed"),
+    ],
+)
+async def test_what_cannot_be_applied_is_refused_by_name(change: dict[str, Any], name: str) -> None:
+    async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
+        await session.wire.initialize()
+        session.wire.open(URI, TEXT)
+        params = {**await asked(session.wire), **change}
+        error = (await session.wire.answer(session.wire.ask("fimble/apply", params)))["error"]
+    assert (error["code"], error["data"]["name"]) == (-32803, name)
+    assert error["message"]
+
+
+@pytest.mark.parametrize("change", [{"uri": 5}, {"text": None}, {"range": None}, {"range": []}])
+async def test_parameters_that_cannot_be_meant(change: dict[str, Any]) -> None:
+    async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
+        await session.wire.initialize()
+        session.wire.open(URI, TEXT)
+        params = {**await asked(session.wire), **change}
+        error = (await session.wire.answer(session.wire.ask("fimble/apply", params)))["error"]
+    assert error["code"] == -32602
