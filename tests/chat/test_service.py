@@ -439,7 +439,7 @@ async def test_a_long_conversation_says_what_it_no_longer_holds(
     engine = ScriptedEngine(["an answer " * 20])
     chat = service(sources, engine, max_prompt_tokens=1_500)
     said: list[int] = []
-    for number in range(12):
+    for number in range(24):
         answer = await chat.ask(Question(f"{number}? @file:shop/cart.py"))
         assert size(engine, engine.requests[-1]) <= 1_500
         assert answer.turn == number + 1
