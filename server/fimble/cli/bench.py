@@ -11,6 +11,7 @@ __all__ = ["command"]
 #: Measurement → module, imported when it runs.
 BENCHMARKS = {
     "context": "fimble.cli.bench_context",
+    "edit": "fimble.cli.bench_edit",
     "infill": "fimble.cli.bench_infill",
     "typing": "fimble.cli.bench_typing",
 }

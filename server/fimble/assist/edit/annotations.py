@@ -9,7 +9,7 @@ import ast
 import re
 import warnings
 
-__all__ = ["python_imports", "same_but_annotations"]
+__all__ = ["python_imports", "same_but_annotations", "used_imports"]
 
 _IMPORT = re.compile(r"(?:import|from)\s[^\n(]*$")
 
@@ -32,6 +32,17 @@ def python_imports(code: str) -> tuple[list[str], str]:
             found.append(lines[place].strip())
         place += 1
     return found, "\n".join(lines[place:])
+
+
+def used_imports(imports: list[str], code: str) -> list[str]:
+    """Those of the imports (a line each) that bring a name which ``code`` uses."""
+    words = set(re.findall(r"\w+", code))
+    used = []
+    for line in imports:
+        names = re.sub(r"^.*\bimport\b|\w+(?:\.\w+)*\s+as\b", " ", line)
+        if "*" in names or words & set(re.findall(r"\w+", names)):
+            used.append(line)
+    return used
 
 
 class _Untyped(ast.NodeTransformer):

@@ -32,7 +32,6 @@ def placed(target: Target, code: str) -> str:
         lines.pop(0)
     while lines and not lines[-1]:
         lines.pop()
-    lines = _without_headers(target, lines)
     lines = _dedented(target, lines)
     return _joined(target, _in_units(target, lines))
 
@@ -55,31 +54,13 @@ def indent_unit(lines: Sequence[str]) -> str:
     return min(steps, key=lambda unit: (-steps[unit], unit)) if steps else ""
 
 
-def _without_headers(target: Target, lines: list[str]) -> list[str]:
-    """Without the class (or the like) around the code, where an answer repeats it."""
-    for name in target.around:
-        first = lines[0] if lines else ""
-        body = [line for line in lines[1:] if line]
-        repeated = re.search(
-            rf"\b(?:class|struct|interface|impl|enum|trait)\b.*\b{re.escape(name)}\b", first
-        )
-        known = any(line.strip() == first.strip() for line in target.code)
-        if not repeated or known or not body or not all(line[0] in " \t}" for line in body):
-            return lines
-        lines = lines[1:-1] if lines[-1].strip() == "}" else lines[1:]
-        lines = _cut(lines, _common_indent(lines))
-        while lines and not lines[0]:
-            lines.pop(0)
-    return lines
-
-
 def _dedented(target: Target, lines: list[str]) -> list[str]:
     """Without the indentation that all lines have, or all but the first."""
     common = _common_indent(lines)
     if common:
         return _cut(lines, common)
     rest = _common_indent(lines[1:])
-    if target.indent and rest.startswith(target.indent) and lines:
+    if target.indent and rest.startswith(target.indent) and rest != _common_indent(target.code[1:]):
         # As it stands in the file: the first line begins behind its indentation.
         other = [lines[0], *_cut(lines[1:], target.indent)]
         if _alike(target.code, other) > _alike(target.code, lines):

@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fimble.assist.edit.annotations import python_imports, same_but_annotations
+from fimble.assist.edit.annotations import (
+    python_imports,
+    same_but_annotations,
+    used_imports,
+)
 from fimble.assist.edit.documentation import documented, symbol_in
 from fimble.assist.edit.fences import Block, blocks_in, fence_lines
 from fimble.assist.edit.hunks import Hunk, minimal_hunks
+from fimble.assist.edit.narrowing import narrowed
 from fimble.assist.edit.placing import placed
 from fimble.assist.edit.problems import (
     Problem,
@@ -58,7 +63,7 @@ def verdict_on(
     if isinstance(block, Problem):
         return block
     if task.keeps == "code":
-        text = documented(target, block.text)
+        text = documented(target, narrowed(target, task, block.text))
         if text is not None:
             return _accepted(target, text, ())
         if finish != "length" and block.complete:
@@ -79,6 +84,7 @@ def verdict_on_code(target: Target, task: EditTask, code: str) -> Accepted | Pro
     if left_out is not None:
         return Problem("elision", f"The answer leaves code out: it says {left_out!r} instead.")
     code, notes = _without_known_imports(target, code)
+    code = narrowed(target, task, code)
     text = placed(target, code)
     new = set(text.splitlines()) - set(target.text.splitlines())
     if any(mark in line for mark in target.masked for line in new):
@@ -124,7 +130,7 @@ def is_whole(target: Target, task: EditTask, answer: str) -> bool:
         block = code_in(target, answer)
         if isinstance(block, Block):
             text = block.text if block.complete else block.text.rpartition("\n")[0]
-            return documented(target, text) is not None
+            return documented(target, narrowed(target, task, text)) is not None
     errors = _errors_at(target)
     if errors is None or fence_lines(answer) < 2:
         return False
@@ -214,7 +220,7 @@ def _without_known_imports(target: Target, code: str) -> tuple[str, list[str]]:
     if not above or not rest.strip() or python_imports(target.shown)[0]:
         return code, []
     known = {line.strip() for line in target.document.text.splitlines()}
-    missing = [line for line in above if line not in known]
+    missing = used_imports([line for line in above if line not in known], rest)
     if missing and not target.around and not target.indent:
         return "\n".join((*missing, "", "", rest)), []
     return rest, [f"The new code needs `{line}`, which the file has not." for line in missing]
