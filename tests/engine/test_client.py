@@ -126,9 +126,11 @@ async def test_it_starts_loads_and_completes(engine: LocalEngine, seen: Seen) ->
 
 async def test_two_windows_share_one_engine_and_its_state(engine: LocalEngine, tiny: Path) -> None:
     await text_of(engine, CompletionRequest(PROMPT))
-    other = LocalEngine(model=str(tiny))
+    second = Seen()
+    other = LocalEngine(model=str(tiny), on_event=second.events.append)
     chunks = [chunk async for chunk in other.complete(CompletionRequest(PROMPT))]
     assert chunks[-1].usage is not None and chunks[-1].usage.computed_tokens == 1
+    assert second.kinds == ["ready"], "nothing was started or loaded for it"
     await other.aclose()
 
 

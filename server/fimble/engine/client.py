@@ -104,7 +104,8 @@ class LocalEngine(Engine):
             http = await self._connect(progress)
             if self._info is not None:
                 return self._info
-            self._on_event(EngineEvent("loading", "The model is being loaded."))
+            if not await self._is_loaded(http):
+                self._on_event(EngineEvent("loading", "The model is being loaded."))
             progress(ProgressEvent("load model", 0, 1, "steps"))
             try:
                 data = await self._post(http, "/load", {"model": self._model})
@@ -118,6 +119,16 @@ class LocalEngine(Engine):
             if self._info.notice:
                 self._on_event(EngineEvent("notice", self._info.notice))
             return self._info
+
+    async def _is_loaded(self, http: httpx.AsyncClient) -> bool:
+        """Whether the engine holds the model already, so that nobody has to be told to wait."""
+        try:
+            health = (await http.get("/health")).json()
+        except (httpx.TransportError, ValueError):
+            return False  # the next request says what is wrong
+        names = {str(model.get("name")) for model in health.get("models", [])}
+        wanted = Path(self._model).name
+        return health.get("state") == "ready" and (not wanted or wanted in names)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         http = await self._connect()
@@ -175,9 +186,14 @@ class LocalEngine(Engine):
             return await self._start(progress)
 
     async def _start(self, progress: Progress) -> httpx.AsyncClient:
-        self._on_event(EngineEvent("starting", "The engine is being started."))
+        def on_progress(event: ProgressEvent) -> None:
+            # Only when there was none: to find a running one is nothing to tell.
+            if event.stage == "start engine" and not event.done:
+                self._on_event(EngineEvent("starting", "The engine is being started."))
+            progress(event)
+
         try:
-            address = await ensure_running(self._options, progress)
+            address = await ensure_running(self._options, on_progress)
         except EngineError as error:
             self._back_off()
             self._on_event(EngineEvent("failed", error.message, error.next_step))
