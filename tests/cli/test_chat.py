@@ -165,7 +165,8 @@ class Terminal:
     """``fimble chat`` on a pseudo-terminal: what is typed, what is shown."""
 
     def __init__(self, home: Path, cwd: Path, *arguments: str) -> None:
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise AssertionError("the tests that need this are skipped there")
         import pty
 
         self._pid, self._terminal = pty.fork()
@@ -193,7 +194,8 @@ class Terminal:
         return self.shown[seen:]
 
     def ended(self) -> int:
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise AssertionError("the tests that need this are skipped there")
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
