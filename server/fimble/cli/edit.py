@@ -88,7 +88,7 @@ def command(
     except EditRefused as error:
         if as_json:
             echo_json({"error": _refusal(error)})
-            raise SystemExit(1) from error
+            click.get_current_context().exit(1)
         if error.answer:
             say(click.style("The model's answer:", dim=True))
             say(printable(error.answer))
