@@ -164,6 +164,10 @@ def test_explain_says_what_is_wrong(
 class Terminal:
     """``fimble chat`` on a pseudo-terminal: what is typed, what is shown."""
 
+    shown: str
+    _pid: int
+    _terminal: int
+
     def __init__(self, home: Path, cwd: Path, *arguments: str) -> None:
         if sys.platform == "win32":
             raise AssertionError("the tests that need this are skipped there")
