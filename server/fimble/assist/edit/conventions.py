@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 from fimble.assist.edit.documentation import documentation_of
 from fimble.assist.edit.placing import indent_unit
@@ -20,12 +21,14 @@ _DOUBLE = re.compile(r'(?<![\w"])"[^"\n]*"(?!")')
 
 
 def habits(document: Document) -> list[str]:
-    """Sentences about the file: its indentation, and its quotes where it prefers some."""
+    """Sentences about the file: tabs, and its quotes where it prefers some.
+
+    What the code itself shows is not said: to a small model it is only noise.
+    """
     text = document.text[:_MOST_READ]
     found = []
-    unit = indent_unit(text.splitlines())
-    if unit:
-        found.append("Indent with tabs." if unit == "\t" else f"Indent with {len(unit)} spaces.")
+    if indent_unit(text.splitlines()) == "\t":
+        found.append("Indent with tabs.")
     language = document.syntax_language
     if language is not None and language.id in ("python", "javascript", "typescript", "tsx"):
         single, double = len(_SINGLE.findall(text)), len(_DOUBLE.findall(text))
@@ -42,7 +45,13 @@ def documentation_examples(document: Document, but: str) -> list[str]:
     for symbol in walk(outline(document)):
         text = documentation_of(document, symbol) if symbol.name != but else ""
         if _SHORTEST <= len(text) <= _LONGEST and symbol.body_start is not None:
-            found.append(mask_secrets(prompt_text(text)))
+            found.append(mask_secrets(_dedented(prompt_text(text))))
     # Those with several lines show more of a style.
     found.sort(key=lambda text: (-min(text.count("\n"), 6), len(text)))
     return found[:_MOST_EXAMPLES]
+
+
+def _dedented(text: str) -> str:
+    """Without the indentation that all lines but the first have."""
+    first, newline, rest = text.partition("\n")
+    return f"{first}{newline}{textwrap.dedent(rest)}"

@@ -92,7 +92,7 @@ async def edit_prompt(
             diagnostics=diagnostics,
         )
         shown = shown_path(path) if path is not None else ""
-        values = _values(target, context, instruction, diagnostics, shown) | (more or {})
+        values = _values(target, task, context, instruction, diagnostics, shown) | (more or {})
         template = "insert" if not target.shown.strip() else task.name
         messages = (
             ChatMessage("system", templates.render("edit/system", {})),
@@ -116,6 +116,7 @@ def language_of(target: Target) -> str:
 
 def _values(
     target: Target,
+    task: EditTask,
     context: EditContext,
     instruction: str,
     diagnostics: Sequence[Diagnostic],
@@ -125,7 +126,7 @@ def _values(
     name = target.symbol.name if target.symbol is not None else ""
     return {
         "code": target.shown,
-        "language": language_of(target),
+        "language": language_of(target) or "text",
         "path": path,
         "symbol": name,
         "headers": [mask_secrets(prompt_text(header)) for header in context.headers],
@@ -137,11 +138,12 @@ def _values(
                 "language": _language_at(section.path),
             }
             for section in context.sections
+            if section.kind in task.context
         ],
         "problems": [_problem(target, item) for item in list(diagnostics)[:_MOST_PROBLEMS]],
         "instruction": mask_secrets(prompt_text(instruction.strip())),
         "habits": habits(document),
-        "examples": documentation_examples(document, name),
+        "examples": documentation_examples(document, name) if task.keeps == "code" else [],
         "around": _around(target),
         "mark": _MARK,
     }

@@ -30,6 +30,8 @@ class EditTask:
     needs: Literal["", "definition", "function"] = ""
     keeps: Keeps = ""
     least_lines: int = 1
+    #: Kinds of other files' code that help; more only distracts a small model.
+    context: tuple[str, ...] = ("definition",)
     languages: tuple[str, ...] = ()
 
 
@@ -39,7 +41,13 @@ CUSTOM = "custom"
 TASKS = {
     task.name: task
     for task in (
-        EditTask(CUSTOM, "Edit {}", "do what the instruction says", about="statements"),
+        EditTask(
+            CUSTOM,
+            "Edit {}",
+            "do what the instruction says",
+            about="statements",
+            context=("definition", "sibling", "caller"),
+        ),
         EditTask("fix", "Fix {}", "correct what is wrong", about="statements"),
         EditTask("simplify", "Simplify {}", "say the same with less", least_lines=2),
         EditTask("optimise", "Optimise {}", "do the same in less time or memory", least_lines=2),

@@ -146,7 +146,7 @@ def is_whole(target: Target, task: EditTask, answer: str) -> bool:
 def _accepted(target: Target, text: str, notes: Sequence[str]) -> Accepted | Problem:
     hunks = minimal_hunks(target.text, text, target.span.start)
     if not hunks:
-        return Problem("unchanged", "The answer changes nothing.", again=False)
+        return Problem("unchanged", "The answer is the old code again.")
     problem = syntax_problem(target.document, changed_document(target.document, hunks))
     return problem or Accepted(text, hunks, tuple(notes))
 
