@@ -22,8 +22,9 @@ from fimble.assist.chat.folder import FolderSources
 from fimble.assist.chat.service import ChatAnswer, ChatService, Question
 from fimble.assist.settings import ChatSettings
 from fimble.assist.templates import find_templates
+from fimble.cli.engine_events import say_engine_event
 from fimble.cli.output import echo_json, say
-from fimble.engine.client import EngineEvent, LocalEngine
+from fimble.engine.client import LocalEngine
 
 __all__ = ["ChatSession", "MarkdownStream", "answer_once", "blocks_of", "printable"]
 
@@ -38,7 +39,7 @@ class ChatSession:
     def __init__(self, folder: Path, model: str, settings: ChatSettings) -> None:
         self.sources = FolderSources(folder)
         self._loop = asyncio.new_event_loop()
-        self._engine = LocalEngine(model=model, on_event=_say_event)
+        self._engine = LocalEngine(model=model, on_event=say_engine_event)
         templates = find_templates(self.sources.policy.folders)
         self._service = ChatService(
             lambda: self._engine, self.sources, lambda: templates, lambda: settings, name="cli"
@@ -169,11 +170,6 @@ def printable(text: str) -> str:
 def _markdown(text: str) -> Markdown:
     # Links by their whole address: what is hidden behind a word may lead anywhere.
     return Markdown(text, hyperlinks=False)
-
-
-def _say_event(event: EngineEvent) -> None:
-    if event.kind in ("starting", "loading"):
-        say(event.message)
 
 
 def _say_context(answer: ChatAnswer) -> None:

@@ -8,8 +8,9 @@ import click
 
 from fimble.assist.complete_file import CompletionResult, complete_in_file, parse_place
 from fimble.assist.settings import CompletionSettings
+from fimble.cli.engine_events import say_engine_event
 from fimble.cli.output import echo_json, json_option, say
-from fimble.engine.client import EngineEvent, LocalEngine
+from fimble.engine.client import LocalEngine
 
 __all__ = ["command"]
 
@@ -39,7 +40,7 @@ def command(place: str, model: str, max_tokens: int, explain: bool, as_json: boo
     settings = CompletionSettings(max_tokens=max_tokens)
 
     async def run() -> CompletionResult:
-        engine = LocalEngine(model=model, on_event=_say_event)
+        engine = LocalEngine(model=model, on_event=say_engine_event)
         try:
             return await complete_in_file(engine, path, line, column, settings)
         finally:
@@ -53,11 +54,6 @@ def command(place: str, model: str, max_tokens: int, explain: bool, as_json: boo
         _print_sections(result)
     click.echo(result.suggestion.text)
     _say_cost(result)
-
-
-def _say_event(event: EngineEvent) -> None:
-    if event.kind in ("starting", "loading", "notice"):
-        say(event.message)
 
 
 def _print_sections(result: CompletionResult) -> None:

@@ -25,9 +25,10 @@ from fimble.assist.edit.text_files import (
 from fimble.assist.settings import EditSettings
 from fimble.assist.templates import find_templates
 from fimble.cli.chatting import printable
+from fimble.cli.engine_events import say_engine_event
 from fimble.cli.explain import lines_span, parse_lines
 from fimble.cli.output import echo_json, json_option, say
-from fimble.engine.client import EngineEvent, LocalEngine
+from fimble.engine.client import LocalEngine
 from fimble.errors import EditRefused, UsageError
 from fimble_context.syntax import Document
 
@@ -109,7 +110,7 @@ def _run(request: EditRequest, model: str, settings: EditSettings) -> EditOutcom
     templates = find_templates(sources.policy.folders)
 
     async def run() -> EditOutcome:
-        engine = LocalEngine(model=model, on_event=_say_event)
+        engine = LocalEngine(model=model, on_event=say_engine_event)
         service = EditService(
             lambda: engine, sources, lambda: templates, lambda: settings, name="cli"
         )
@@ -216,8 +217,3 @@ def _refusal(error: EditRefused) -> dict[str, str]:
         "name": error.name,
         "answer": error.answer,
     }
-
-
-def _say_event(event: EngineEvent) -> None:
-    if event.kind in ("starting", "loading", "notice"):
-        say(event.message)
