@@ -238,6 +238,10 @@ class Chat:
             self._host.failed(error)
         return failure(error)
 
+    async def show_refused(self, text: str) -> str:
+        """Shows an answer that could not become an edit; its file's URI."""
+        return await self._shown("edit", ChatAnswer(text, ""))
+
     async def _shown(self, task: str, answer: ChatAnswer) -> str:
         """Puts an answer into a file of ours and asks the editor to show it; the file's URI."""
         path = await asyncio.to_thread(_write_answer, task, answer)

@@ -16,14 +16,16 @@ from pygls.protocol import default_converter
 
 from fimble import __version__
 from fimble.assist.edit.service import EditService
-from fimble.assist.settings import EditSettings
 from fimble.lsp.ahead import Ahead
 from fimble.lsp.apply import Apply
 from fimble.lsp.chat import CHAT_COMMANDS, Chat
+from fimble.lsp.code_action import EDIT_COMMAND, CodeActions
+from fimble.lsp.code_action import OPTIONS as OFFERED
 from fimble.lsp.commands import Commands, cursor_of
 from fimble.lsp.completion import OPTIONS, Completions
 from fimble.lsp.configuration import Configuration
 from fimble.lsp.convert import encoding_of, offset_of
+from fimble.lsp.edits import EditAbilities, EditHost
 from fimble.lsp.engine_host import Connect, EngineHost
 from fimble.lsp.inline_completion import InlineCompletions
 from fimble.lsp.lifecycle import process_gone, serve_until
@@ -128,7 +130,24 @@ class FimbleServer(LanguageServer):
             start=self._start,
         )
         edits = EditService(
-            lambda: self.host.engine, self.chat.sources, self.chat.templates, EditSettings
+            lambda: self.host.engine,
+            self.chat.sources,
+            self.chat.templates,
+            lambda: self.configuration.current.edit,
+        )
+        self.edits = EditHost(
+            self.documents,
+            self.host,
+            edits,
+            lambda: self.configuration.current,
+            self.work_done_progress,
+            self.chat.show_refused,
+        )
+        self.code_actions = CodeActions(
+            self.documents,
+            self.edits,
+            lambda: self.workspace_host.policy,
+            self.workspace_apply_edit_async,
         )
         self.apply = Apply(self.documents, edits.apply)
         self.documents.listeners += [
@@ -136,6 +155,7 @@ class FimbleServer(LanguageServer):
             self.suggestions,
             self.ahead,
             self.statistics,
+            self.edits,
         ]
         self.protocol.on_exit = lambda code: self._ended.set()
         self._register_features()
@@ -206,6 +226,7 @@ class FimbleServer(LanguageServer):
 
         self._register_commands()
         self._register_chat()
+        self._register_edits()
 
     def _register_completion(self) -> None:
         """For editors that show suggestions in no better way; the last moment is ``initialize``."""
@@ -260,6 +281,21 @@ class FimbleServer(LanguageServer):
         for name in CHAT_COMMANDS:
             register(name)
 
+    def _register_edits(self) -> None:
+        """Nested functions here too."""
+
+        @self.feature(types.TEXT_DOCUMENT_CODE_ACTION, OFFERED)
+        def code_action(params: types.CodeActionParams) -> list[types.CodeAction | types.Command]:
+            return self.code_actions.offered(params)
+
+        @self.feature(types.CODE_ACTION_RESOLVE)
+        async def resolve(params: types.CodeAction) -> types.CodeAction:
+            return await self.code_actions.resolve(params)
+
+        @self.command(EDIT_COMMAND)
+        async def edit(ls: LanguageServer, *arguments: Any) -> dict[str, Any]:
+            return await self.code_actions.run(*arguments)
+
     def _cursor_moved(self, params: Any) -> None:
         """``fimble/cursor``: ``{uri, position}``, from editors that tell where the cursor is."""
         uri, position = cursor_of(params)
@@ -273,6 +309,8 @@ class FimbleServer(LanguageServer):
         self.documents.encoding = encoding_of(self.workspace.position_encoding)
         window = params.capabilities.window
         self.load_progress.supported = bool(window and window.work_done_progress)
+        self.edits.abilities = EditAbilities(params.capabilities)
+        self.code_actions.initialize(params.capabilities)
         self.chat.can_show = bool(window and window.show_document and window.show_document.support)
         text_document = params.capabilities.text_document
         if text_document is None or text_document.inline_completion is None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fimble.assist.settings import ChatSettings, CompletionSettings
+from fimble.assist.settings import ChatSettings, CompletionSettings, EditSettings
 
 __all__ = ["LogSettings", "Settings", "merge_settings", "parse_settings"]
 
@@ -50,6 +50,7 @@ class Settings:
 
     chat: ChatSettings = field(default_factory=ChatSettings)
     completion: CompletionSettings = field(default_factory=CompletionSettings)
+    edit: EditSettings = field(default_factory=EditSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: str = field(default="", metadata={"check": _check_package_name})
     statistics: bool = True

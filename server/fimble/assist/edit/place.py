@@ -48,7 +48,10 @@ def place_of(
     language = document.syntax_language
     if task.languages and (language is None or language.id not in task.languages):
         name = language.name if language is not None else "Plain text"
-        return Problem("language", f"{name} has no types to add.", again=False)
+        reason = f"{name} has no types to add."
+        if task.name == "tests":
+            reason = f"There is no known way to test {name if language else 'plain text'}."
+        return Problem("language", reason, again=False)
     if exact:
         span, symbol = Span(start, end), None
     else:

@@ -84,6 +84,22 @@ TASKS = {
             "put tests where the project keeps them",
             about="definition",
             needs="definition",
+            languages=(
+                "python",
+                "javascript",
+                "typescript",
+                "tsx",
+                "go",
+                "rust",
+                "java",
+                "kotlin",
+                "scala",
+                "csharp",
+                "php",
+                "ruby",
+                "c",
+                "cpp",
+            ),  # fmt: skip
         ),
     )
 }

@@ -1,0 +1,260 @@
+"""Edits as editors take them: made with progress, cancellable, versioned, moved along, refused.
+
+A document may go on being typed in while an edit of it is made: what is typed is noted, and the
+edit is moved to where it still fits, or refused. An answer that is no edit is shown, never
+applied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
+from pygls.progress import Progress
+
+from fimble import system
+from fimble.assist.edit.service import EditOutcome, EditRequest, EditService, rebased
+from fimble.errors import EditRefused, EngineError, FimbleError
+from fimble.lsp.chat_params import failure
+from fimble.lsp.convert import document_key, range_of
+from fimble.lsp.engine_host import EngineHost
+from fimble.lsp.settings import Settings
+from fimble.lsp.text_sync import DocumentListener, OpenDocuments
+from fimble_context.syntax import Document, Edit
+
+if TYPE_CHECKING:
+    from fimble.assist.edit.hunks import Hunk
+
+__all__ = ["EditAbilities", "EditHost"]
+
+logger = logging.getLogger(__name__)
+
+_ANNOTATION = "fimble"
+
+
+class EditAbilities:
+    """What the editor can do with an edit, as it said."""
+
+    def __init__(self, capabilities: types.ClientCapabilities | None = None) -> None:
+        workspace = capabilities.workspace if capabilities else None
+        window = capabilities.window if capabilities else None
+        edit = workspace.workspace_edit if workspace else None
+        operations = (edit.resource_operations or ()) if edit else ()
+        self.applies = bool(workspace and workspace.apply_edit)
+        self.versions = bool(edit and edit.document_changes)
+        self.annotations = bool(self.versions and edit and edit.change_annotation_support)
+        self.creates = self.versions and types.ResourceOperationKind.Create in operations
+        self.progress = bool(window and window.work_done_progress)
+        self.shows = bool(window and window.show_document and window.show_document.support)
+
+
+class EditHost(DocumentListener):
+    """Makes edits for one session. ``show_answer`` shows an answer that became no edit."""
+
+    def __init__(
+        self,
+        documents: OpenDocuments,
+        host: EngineHost,
+        service: EditService,
+        settings: Callable[[], Settings],
+        progress: Progress,
+        show_answer: Callable[[str], Coroutine[None, None, object]],
+    ) -> None:
+        self._documents = documents
+        self._host = host
+        self._service = service
+        self._settings = settings
+        self._progress = progress
+        self._show_answer = show_answer
+        self.abilities = EditAbilities()
+        self._typed: dict[str, list[list[Edit]]] = {}
+        self._closed: set[str] = set()
+
+    # --- what happens to documents meanwhile -----------------------------------------------
+
+    def opened(self, uri: str, document: Document) -> None:
+        # Opened again, it may have any text.
+        self.closed(uri)
+
+    def changed(self, uri: str, document: Document, edits: Sequence[Edit]) -> None:
+        for noted in self._typed.get(document_key(uri), ()):
+            noted += edits
+
+    def closed(self, uri: str) -> None:
+        if document_key(uri) in self._typed:
+            self._closed.add(document_key(uri))
+
+    # --- making ------------------------------------------------------------------------------
+
+    async def make(
+        self, uri: str, request: EditRequest, title: str, token: str | int | None
+    ) -> tuple[types.WorkspaceEdit, EditOutcome]:
+        """The edit for the document as it is when it is done. Raises JsonRpcException."""
+        key, noted = document_key(uri), list[Edit]()
+        self._typed.setdefault(key, []).append(noted)
+        try:
+            outcome = await self._with_progress(request, title, token)
+            edit = self._workspace_edit(uri, key, outcome, noted)
+        except FimbleError as error:
+            raise await self._refused(error) from error
+        finally:
+            self._typed[key] = [each for each in self._typed[key] if each is not noted]
+            if not self._typed[key]:
+                del self._typed[key]
+                self._closed.discard(key)
+        self._host.worked(outcome.model, outcome.provider)
+        _log(outcome)
+        return edit
+
+    async def _with_progress(
+        self, request: EditRequest, title: str, token: str | int | None
+    ) -> EditOutcome:
+        if token is None and self.abilities.progress:
+            token = await self._new_token()
+        said = -1
+
+        def heard(tokens: int) -> None:
+            nonlocal said
+            if token is not None and tokens // 8 > said:
+                said = tokens // 8
+                report = types.WorkDoneProgressReport(message=f"{tokens} tokens so far")
+                self._progress.report(token, report)
+
+        work = asyncio.ensure_future(self._service.edit(request, heard))
+        stopped = False
+
+        def stop(_: object) -> None:
+            nonlocal stopped
+            stopped = True
+            work.cancel()
+
+        if token is not None:
+            begin = types.WorkDoneProgressBegin(title, message="reading", cancellable=True)
+            self._progress.begin(token, begin)
+            self._progress.tokens[token].add_done_callback(stop)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if stopped:
+                raise JsonRpcRequestCancelled("The edit was cancelled.") from None
+            raise
+        finally:
+            work.cancel()
+            if token is not None:
+                self._progress.end(token, types.WorkDoneProgressEnd())
+                self._progress.tokens.pop(token, None)
+
+    async def _new_token(self) -> str | None:
+        token = str(uuid.uuid4())
+        try:
+            await self._progress.create_async(token)
+        except JsonRpcException:
+            logger.warning("the editor refused a progress display")
+            return None
+        return token
+
+    async def _refused(self, error: FimbleError) -> JsonRpcException:
+        if isinstance(error, EngineError):
+            self._host.failed(error)
+        refusal = failure(error)
+        if isinstance(error, EditRefused) and error.answer:
+            refusal.data = {**(refusal.data or {}), "answer": error.answer}
+            if self.abilities.shows:
+                await self._show_answer(f"{error}\n\n{error.answer}\n")
+        return refusal
+
+    # --- for the editor ------------------------------------------------------------------------
+
+    def _workspace_edit(
+        self, uri: str, key: str, outcome: EditOutcome, noted: Sequence[Edit]
+    ) -> tuple[types.WorkspaceEdit, EditOutcome]:
+        if not outcome.is_own:
+            return self._elsewhere(outcome), outcome
+        document = self._documents.get(uri)
+        if document is None or key in self._closed:
+            raise _moved(outcome)
+        outcome = rebased(outcome, document, noted)
+        if outcome.before != document.text:
+            raise _moved(outcome)
+        return self._changes(uri, document, document.version, outcome), outcome
+
+    def _elsewhere(self, outcome: EditOutcome) -> types.WorkspaceEdit:
+        uri = system.uri_from_path(Path(outcome.path))
+        document = self._documents.get(uri)
+        if document is not None and document.text != outcome.before:
+            raise _moved(outcome)
+        if outcome.is_new and not self.abilities.creates:
+            raise EditRefused(
+                f"{Path(outcome.path).name} would have to be made, which this editor cannot do.",
+                next_step="Make the empty file, and ask again.",
+                name="no-file",
+                answer=outcome.answer,
+            )
+        there = document or Document(outcome.before, path=outcome.path)
+        version = document.version if document is not None else None
+        edit = self._changes(uri, there, version, outcome)
+        if outcome.is_new:
+            create = types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=False))
+            if self.abilities.annotations:
+                create.annotation_id = _ANNOTATION
+            edit.document_changes = [create, *(edit.document_changes or ())]
+        return edit
+
+    def _changes(
+        self, uri: str, document: Document, version: int | None, outcome: EditOutcome
+    ) -> types.WorkspaceEdit:
+        edits = [self._text_edit(document, hunk) for hunk in outcome.hunks]
+        if not self.abilities.versions:
+            return types.WorkspaceEdit(changes={uri: edits})
+        identifier = types.OptionalVersionedTextDocumentIdentifier(uri, version)
+        if not self.abilities.annotations:
+            change = types.TextDocumentEdit(identifier, edits)
+            return types.WorkspaceEdit(document_changes=[change])
+        annotated = [
+            types.AnnotatedTextEdit(_ANNOTATION, edit.range, edit.new_text) for edit in edits
+        ]
+        annotation = types.ChangeAnnotation(
+            outcome.about,
+            needs_confirmation=self._settings().edit.confirm,
+            description=" ".join((f"by {outcome.model}.", *outcome.notes)),
+        )
+        return types.WorkspaceEdit(
+            document_changes=[types.TextDocumentEdit(identifier, annotated)],
+            change_annotations={_ANNOTATION: annotation},
+        )
+
+    def _text_edit(self, document: Document, hunk: Hunk) -> types.TextEdit:
+        span = range_of(document, hunk.start, hunk.end, self._documents.encoding)
+        return types.TextEdit(span, hunk.text)
+
+
+def _moved(outcome: EditOutcome) -> EditRefused:
+    return EditRefused(
+        "Nothing was changed. The document is another one by now.",
+        next_step="Ask again.",
+        name="moved",
+        answer=outcome.answer,
+    )
+
+
+def _log(outcome: EditOutcome) -> None:
+    usage, timings = outcome.usage, outcome.timings
+    logger.info(
+        "edit: %s, %d tries, %d hunks, prompt %d tokens (%d reused), answer %d tokens, "
+        "queued %.0f ms, prefill %.0f ms, decode %.0f ms",
+        outcome.task,
+        outcome.tries,
+        len(outcome.hunks),
+        usage.prompt_tokens,
+        usage.reused_tokens,
+        usage.completion_tokens,
+        timings.queued_ms,
+        timings.prefill_ms,
+        timings.decode_ms,
+    )
