@@ -34,13 +34,14 @@ __all__ = ["Answer", "ScriptedEngine", "prompt_as_text"]
 class Answer:
     """One candidate: its text, why it ended, and the tokens said to have been reused.
 
-    ``mean_logprob`` is the confidence that every chunk reports.
+    ``mean_logprob`` is the confidence that every chunk reports, or gives it for the number of
+    tokens so far.
     """
 
     text: str
     finish_reason: FinishReason = "stop"
     reused_tokens: int = 0
-    mean_logprob: float = -0.1
+    mean_logprob: float | Callable[[int], float] = -0.1
 
 
 #: What a request gets: one text, several candidates, or an error that is raised.
@@ -135,6 +136,7 @@ class ScriptedEngine(Engine):
 
         def chunk(start: int, end: int, reason: FinishReason | None = None) -> CompletionChunk:
             said = self.count(answer.text[:end])
+            mean = answer.mean_logprob
             return CompletionChunk(
                 answer.text[start:end],
                 index=index,
@@ -143,7 +145,7 @@ class ScriptedEngine(Engine):
                 timings=Timings(),
                 model=self.info.name,
                 provider=self.info.provider,
-                extra={"mean_logprob": answer.mean_logprob},
+                extra={"mean_logprob": mean(said) if callable(mean) else mean},
             )
 
         length = len(answer.text)

@@ -17,10 +17,10 @@ from fimble.assist.prompt import Prompt
 from fimble.assist.stops import Stops
 from fimble.engine.protocol import CompletionChunk, FinishReason, Timings, Usage
 
-__all__ = ["Answer", "ModelCall"]
+__all__ = ["TOKENS_TO_JUDGE", "Answer", "ModelCall"]
 
-#: Tokens before a low confidence says something.
-_TOKENS_TO_JUDGE = 3
+#: Tokens of an answer before a low confidence says something.
+TOKENS_TO_JUDGE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class Answer:
     """Grows from its creation on until it ended by itself, was ended, or failed.
 
     ``text`` is what has come so far, in the document's manner, up to the end that ``stops``
-    found. ``finish`` is None while it grows. Below ``least_confidence`` (the mean probability
-    of a token, 0 to 1) it ends, since it will not be shown.
+    found. ``finish`` is None while it grows. ``confidence`` is the mean probability of a token,
+    0 to 1. Below ``least_confidence`` it ends (``doubtful``): with the whole lines that it was
+    sure of, which may have been shown, and with nothing where there are none.
     """
 
     def __init__(
@@ -63,6 +64,8 @@ class Answer:
         self.confidence: float | None = None
         self.finish: FinishReason | None = None
         self.error: BaseException | None = None
+        #: Whether low confidence ended it: there would have been more.
+        self.doubtful = False
         #: Whether it goes on when nobody waits for it.
         self.detached = False
         #: Whether it was made before anybody asked, and nobody has had it since.
@@ -71,6 +74,8 @@ class Answer:
         self._on_end = on_end
         self._state: Literal["new", "asked", "over"] = "new"
         self._least_confidence = least_confidence
+        self._tokens = 0
+        self._sure: tuple[str, float | None] | None = None
         self._raw = ""
         # Both hold the document as it was: let go when the answer has ended.
         self._shaping: tuple[Manner, Stops] | None = (manner, stops)
@@ -153,10 +158,15 @@ class Answer:
         logprob = chunk.extra.get("mean_logprob")
         if isinstance(logprob, int | float):
             self.confidence = exp(min(0.0, float(logprob)))
-        if self._shape(complete=chunk.finish_reason is not None):
+        # Tokens inside the typed text are no part of the answer.
+        self._tokens = self.usage.completion_tokens - chunk.extra.get("healing_tokens", 0)
+        ended = self._shape(complete=chunk.finish_reason is not None)
+        if self._is_poor():
+            self._keep_what_is_sure()
             self._end("stop")
             return True
-        if self._is_poor():
+        self._note_what_is_sure()
+        if ended:
             self._end("stop")
             return True
         if chunk.finish_reason is not None:
@@ -175,8 +185,19 @@ class Answer:
         return end is not None
 
     def _is_poor(self) -> bool:
-        enough = self.usage.completion_tokens >= _TOKENS_TO_JUDGE
+        enough = self._tokens >= TOKENS_TO_JUDGE
         return enough and self.confidence is not None and self.confidence < self._least_confidence
+
+    def _note_what_is_sure(self) -> None:
+        """Its whole lines have come with enough confidence."""
+        end = self.text.rfind("\n")
+        if end > 0 and self.text[:end].strip() and self._tokens >= TOKENS_TO_JUDGE:
+            self._sure = (self.text[:end], self.confidence)
+
+    def _keep_what_is_sure(self) -> None:
+        # Without its beginning, what is left would be found wherever that is typed.
+        self.text, self.confidence = self._sure or ("", self.confidence)
+        self.doubtful = True
 
     def _end(self, reason: FinishReason) -> None:
         if self.finish is None:

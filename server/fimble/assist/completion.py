@@ -83,6 +83,10 @@ class CompletionService:
         else:
             source = "ahead" if found.answer.ahead else "memory"
         await self._wait(found, place)
+        if invoked and found.answer.doubtful:
+            # It was cut short because nobody had asked; who asks is to have all of it.
+            found, source = await self._ask(name, place, settings, "completion", least), "engine"
+            await self._wait(found, place)
         found.answer.ahead = False
         prompt = found.answer.prompt
         suggestion = suggestion_from(
