@@ -189,6 +189,26 @@ async def test_typing_something_else_ends_what_is_being_made() -> None:
     assert typist.engine.cancelled == typist.engine.requests[:1]
 
 
+async def test_typing_ahead_of_what_is_being_made_waits_for_it() -> None:
+    typist, text = await typing_on("compute(v")
+    assert text == "alue)"
+    assert typist.calls == 1
+    assert not typist.engine.cancelled
+
+
+async def test_what_was_typed_ahead_may_turn_out_to_be_something_else() -> None:
+    typist, text = await typing_on("compass = ")
+    assert text == "nfused"
+    assert typist.calls == 2
+    assert typist.engine.cancelled == typist.engine.requests[:1]
+
+
+async def test_nobody_waits_for_what_is_far_behind() -> None:
+    typist, text = await typing_on("compute(value) + compute(v")
+    assert text == "nfused"
+    assert typist.calls == 2
+
+
 async def test_a_fragment_is_not_remembered() -> None:
     typist = Typist(ScriptedEngine([Answer("half an ans", "cancelled"), "whole"]), "x = │\n")
     assert await typist.ask() == ""

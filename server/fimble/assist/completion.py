@@ -76,6 +76,8 @@ class CompletionService:
         """
         place = place_of(document, offset, settings.multiline)
         found = self._memory.find(name, place)
+        if found is not None and not await self._caught_up(found):
+            found = None
         source: Source = "engine"
         least = 0.0 if invoked else settings.min_confidence
         if found is None:
@@ -214,6 +216,17 @@ class CompletionService:
         )
         self._growing[name] = answer
         return self._memory.add(name, place, answer)
+
+    async def _caught_up(self, found: Remembered) -> bool:
+        """Until an answer has come as far as is typed; whether it then fits."""
+        if not found.behind:
+            return True
+        try:
+            await found.answer.wait(lambda: not found.behind)
+        except asyncio.CancelledError:
+            found.answer.abandon(self._grace)
+            raise
+        return found.fits
 
     async def _wait(self, found: Remembered, place: Place) -> None:
         """Until there is enough of the answer for the place."""

@@ -22,6 +22,9 @@ __all__ = ["Memory", "Remembered"]
 _BEFORE = 1_200
 _AFTER = 400
 _CAPACITY = 250
+#: Characters by which typing may be ahead of an answer that is being made. The next token or
+#: two tell whether it goes the same way; to begin anew would take longer than that.
+_MOST_AHEAD = 16
 
 
 @dataclass(eq=False)
@@ -48,6 +51,16 @@ class Remembered:
         """What has come of the answer beyond what is typed."""
         return self.answer.text[len(self.typed) :]
 
+    @property
+    def behind(self) -> bool:
+        """Whether the answer is still to come as far as is typed, and goes that way so far."""
+        return _is_behind(self.answer, self.typed)
+
+    @property
+    def fits(self) -> bool:
+        """Whether something of the answer is left behind what is typed, or is to come."""
+        return self.answer.usable and _goes_on(self.answer, self.typed)
+
 
 class Memory:
     """The newest answers, of all documents (told apart by name)."""
@@ -72,17 +85,24 @@ class Memory:
         """What fits ``place``, the newest first; None where the model must be asked.
 
         An answer fits while something of it is left, or is to come; and one that ended with
-        nothing fits its own place: the model has nothing to say there.
+        nothing fits its own place: the model has nothing to say there. Where there is no such
+        answer, one that is being made may be ``behind``.
         """
+        hoped: Remembered | None = None
         now = surroundings(place.document, place.offset, 2 * _BEFORE, 2 * _AFTER)
         for key, entry in reversed(self._entries.items()):
             if entry.name != name or not entry.answer.usable:
                 continue
-            typed = _typed(entry, now)
-            if typed is not None:
+            typed = typed_since(entry.around, now, _BEFORE)
+            if typed is None:
+                continue
+            found = Remembered(entry.answer, typed, entry.alternatives)
+            if not typed or found.fits:
                 self._entries.move_to_end(key)
-                return Remembered(entry.answer, typed, entry.alternatives)
-        return None
+                return found
+            if hoped is None and found.behind:
+                hoped = found
+        return hoped
 
     def forget(self, name: str) -> None:
         """Drops what was made for a document."""
@@ -90,14 +110,13 @@ class Memory:
             del self._entries[key]
 
 
-def _typed(entry: _Entry, now: Surroundings) -> str | None:
-    """How much of the entry's answer stands before the cursor; None if it does not fit."""
-    typed = typed_since(entry.around, now, _BEFORE)
-    if typed is None:
-        return None
-    answer = entry.answer
-    if not typed:
-        return typed
-    # What was typed beyond it may be something else: to wait for that would be a guess.
+def _goes_on(answer: Answer, typed: str) -> bool:
     left = answer.text[len(typed) :].strip() or answer.finish is None
-    return typed if answer.text.startswith(typed) and left else None
+    return bool(left) and answer.text.startswith(typed)
+
+
+def _is_behind(answer: Answer, typed: str) -> bool:
+    ahead = len(typed) - len(answer.text)
+    # One that has said nothing yet may go anywhere: it is ended, as a superseded one should be.
+    growing = answer.finish is None and answer.error is None and bool(answer.text)
+    return growing and 0 < ahead <= _MOST_AHEAD and typed.startswith(answer.text)
