@@ -39,7 +39,8 @@ def test_bad_usage_exits_with_2_and_prints_nothing_else(
 
 
 @pytest.mark.parametrize(
-    "command", [*COMMANDS, "model pull", "model import", "engine start", "bench infill"]
+    "command",
+    [*COMMANDS, "model pull", "model import", "engine start", "bench infill", "bench typing"],
 )
 def test_every_help_has_an_example(command: str) -> None:
     result = CliRunner().invoke(cli, [*command.split(), "--help"])

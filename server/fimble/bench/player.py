@@ -101,13 +101,25 @@ class Played:
         return sum(right for _, right in self.seen)
 
 
-async def play(session: Session, assistant: Assistant, played: Played) -> None:
-    """Plays a session and adds to ``played``."""
-    await _Player(session, assistant, played).play()
+async def play(
+    session: Session,
+    assistant: Assistant,
+    played: Played,
+    on_shown: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Plays a session and adds to ``played``. ``on_shown`` hears all that is shown, too."""
+    await _Player(session, assistant, played, on_shown).play()
 
 
 class _Player:
-    def __init__(self, session: Session, assistant: Assistant, played: Played) -> None:
+    def __init__(
+        self,
+        session: Session,
+        assistant: Assistant,
+        played: Played,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._tell = tell
         self._session = session
         self._assistant = assistant
         self._played = played
@@ -216,6 +228,7 @@ class _Player:
     # --- the view ------------------------------------------------------------------------
 
     def _on_shown(self, text: str) -> None:
+        self._tell(text)
         now = self._loop.time()
         if text.strip():
             for keystroke, begun in self._waiting:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -75,6 +75,18 @@ class Session:
     def keystrokes(self) -> int:
         """Keys that are pressed where no suggestion is accepted."""
         return sum(len(passage.keys) for passage in self.passages)
+
+    def at_pace(self, times: float) -> Session:
+        """The same session with every pause so many times as long."""
+        slower = [
+            replace(
+                passage,
+                pause=passage.pause * times,
+                keys=tuple(replace(key, pause=key.pause * times) for key in passage.keys),
+            )
+            for passage in self.passages
+        ]
+        return replace(self, passages=tuple(slower))
 
 
 def draw_sessions(folders: Sequence[Path], count: int, keystrokes: int, seed: int) -> list[Session]:

@@ -52,6 +52,13 @@ _ROWS = {
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Which sessions are drawn.")
 @click.option(
+    "--pace",
+    type=click.FloatRange(0.1, 20.0),
+    default=1.0,
+    show_default=True,
+    help="Type so many times as slowly, such as on a machine that has other things to do.",
+)
+@click.option(
     "--packages",
     default=",".join(PACKAGES),
     show_default=True,
@@ -83,7 +90,7 @@ _ROWS = {
 )
 @json_option
 def command(
-    sessions: int, keystrokes: int, seed: int, packages: str, peer: str | None,
+    sessions: int, keystrokes: int, seed: int, pace: float, packages: str, peer: str | None,
     gguf: Path | None, threads: int | None, trace: Path | None, model: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Type real code, key by key at human speed, and measure the suggestions.
@@ -107,7 +114,16 @@ def command(
     weights = _weights(gguf) if peer else None
     names = [name for name in packages.split(",") if name]
     ours, theirs = asyncio.run(
-        _run(package, weights, threads or os.cpu_count() or 1, names, sessions, keystrokes, seed)
+        _run(
+            package,
+            weights,
+            threads or os.cpu_count() or 1,
+            names,
+            sessions,
+            keystrokes,
+            seed,
+            pace,
+        )
     )
     if trace is not None:
         kept = {"ours": asdict(ours), "peer": None if theirs is None else asdict(theirs)}
@@ -117,9 +133,10 @@ def command(
 
 async def _run(
     package: Path, weights: Path | None, threads: int, names: list[str], count: int,
-    keystrokes: int, seed: int,
+    keystrokes: int, seed: int, pace: float,
 ) -> tuple[Played, Played | None]:  # fmt: skip
     async with with_sessions(names, count, keystrokes, seed) as (workspace, sessions):
+        sessions = [session.at_pace(pace) for session in sessions]
         say("fimble")
         ours = await play_ours(package, workspace, sessions, say)
         if weights is None:
