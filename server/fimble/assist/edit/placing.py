@@ -48,7 +48,8 @@ def indent_unit(lines: Sequence[str]) -> str:
             steps["\t"] += 1
             before = 0
             continue
-        if 0 < len(leading) - before <= _WIDEST_UNIT:
+        # One blank aligns something, such as the stars of a comment.
+        if 1 < len(leading) - before <= _WIDEST_UNIT:
             steps[" " * (len(leading) - before)] += 1
         before = len(leading)
     return min(steps, key=lambda unit: (-steps[unit], unit)) if steps else ""
@@ -82,7 +83,7 @@ def _in_units(target: Target, lines: list[str]) -> list[str]:
     changed = []
     for number, line in enumerate(lines):
         leading = _LEADING.match(line)[0]  # type: ignore[index]
-        if leading and text_kind(document, document.line_start(number)) != "string":
+        if leading and text_kind(document, document.line_start(number)) == "code":
             width = len(leading.replace("\t", theirs if theirs != "\t" else " "))
             depth, rest = divmod(width, 1 if theirs == "\t" else len(theirs))
             line = own * depth + " " * rest + line[len(leading) :]

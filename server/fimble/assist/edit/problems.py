@@ -74,7 +74,11 @@ def elision_in(code: str, original: str) -> str | None:
 
 def is_repeating(text: str, original: str = "") -> bool:
     """Whether a text ends in the same lines over and over, as ``original`` does not."""
-    lines = text.splitlines()
+    lines = text.rstrip("`~ \t\r\n").splitlines()
+    return _ends_in_circles(lines, original) or _ends_in_circles(lines[:-1], original)
+
+
+def _ends_in_circles(lines: list[str], original: str) -> bool:
     for length in range(1, min(24, len(lines) // _REPEATED_TIMES) + 1):
         tail = lines[-length * _REPEATED_TIMES :]
         block = tail[:length]

@@ -113,6 +113,12 @@ def grow(
         # A blank line: something is to be put there.
         line = document.line_of(start)
         return Span(document.line_start(line), document.line_end(line)), None
+    language = document.syntax_language
+    if language is not None and language.id == "markdown":
+        # Its smallest node with others beside it is a whole section.
+        start, end = _trimmed(document, start, end)
+        first, last = document.line_of(start), document.line_of(end)
+        return Span(document.line_start(first), document.line_end(last)), None
     span = enclosing_statements(document, start, end)
     return span, _defined(document, span)
 
@@ -123,7 +129,11 @@ def make_target(document: Document, span: Span, symbol: Symbol | None = None) ->
     line = document.text[first : document.line_end(document.line_of(span.start))]
     indent = line[: len(line) - len(line.lstrip())] if line.strip() else line
     text = document.text[span.start : span.end]
-    if not text.strip():
+    if text.strip():
+        # Some grammars count a line end to the last node.
+        text = text.rstrip("\r\n")
+        span = Span(span.start, span.start + len(text))
+    else:
         # What is put on a blank line stands where the cursor would.
         span, indent, text = Span(span.start + len(text), span.end), line, ""
     originals = lines_of(text) or [""]

@@ -99,7 +99,7 @@ TASKS = {
                 "ruby",
                 "c",
                 "cpp",
-            ),  # fmt: skip
+            ),
         ),
     )
 }

@@ -1,0 +1,235 @@
+"""Edits with an engine that says what it is told: tries, refusals, cancelling, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from fimble.assist.edit.hunks import apply_hunks
+from fimble.assist.edit.service import EditOutcome, EditRequest, rebased
+from fimble.engine.base import ModelInfo
+from fimble.errors import EditRefused, EngineUnavailable, UsageError
+from fimble_context.syntax import Document, Edit
+from tests.edit.places import fence, request_for, service_on
+from tests.support.scripted_engine import Answer, ScriptedEngine
+
+SOURCE = "def f(n):\n    «x = n»\n    return x\n\n\nother = 1\n"
+PLAIN = SOURCE.replace("«", "").replace("»", "")
+
+
+async def edit(engine: ScriptedEngine, folder: Path, request: EditRequest) -> EditOutcome:
+    outcome = await service_on(engine, folder).edit(request)
+    assert apply_hunks(outcome.before, outcome.hunks) == outcome.after
+    span = outcome.span
+    assert outcome.after.startswith(outcome.before[: span.start])
+    assert outcome.after.endswith(outcome.before[span.end :])
+    return outcome
+
+
+async def refused(engine: ScriptedEngine, folder: Path, request: EditRequest) -> EditRefused:
+    with pytest.raises(EditRefused) as caught:
+        await edit(engine, folder, request)
+    return caught.value
+
+
+async def test_an_edit(tmp_path: Path) -> None:
+    engine = ScriptedEngine([fence("x = n + 1") + "\nThat is all."], piece=3)
+    outcome = await edit(engine, tmp_path, request_for(SOURCE))
+    assert outcome.after == PLAIN.replace("x = n", "x = n + 1")
+    assert [hunk.text for hunk in outcome.hunks] == [" + 1"]
+    assert (outcome.about, outcome.tries) == ("Edit line 2", 1)
+    (request,) = engine.requests
+    assert (request.temperature, request.priority) == (0.0, "chat")
+    # What follows the code is not made.
+    assert engine.cancelled == [request]
+
+
+async def test_a_second_try_is_told_what_was_wrong(tmp_path: Path) -> None:
+    engine = ScriptedEngine([fence("x = (n"), fence("x = (n)")])
+    outcome = await edit(engine, tmp_path, request_for(SOURCE))
+    assert outcome.after == PLAIN.replace("x = n", "x = (n)") and outcome.tries == 2
+    system, asked, answer, told = engine.requests[1].messages
+    assert (system.role, asked.role, answer.role, told.role) == (
+        "system",
+        "user",
+        "assistant",
+        "user",
+    )
+    assert answer.content == fence("x = (n") and "syntax error" in told.content
+    assert outcome.usage.completion_tokens > engine.count(fence("x = (n)"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "name", "asked"),
+    [
+        ([fence("x = (n")], "syntax", 2),
+        (["I would rather not."], "prose", 2),
+        ([fence("let x = n;", "javascript")], "language", 2),
+        ([fence("x = n")], "unchanged", 2),
+        ([Answer("```python\nx = ", "length")], "cut", 1),
+        ([fence("\n".join(["print('again and again')"] * 60))], "repetition", 2),
+    ],
+)
+async def test_what_cannot_be_used_changes_nothing_and_is_shown(
+    tmp_path: Path, answers: list[str | Answer], name: str, asked: int
+) -> None:
+    engine = ScriptedEngine(answers)
+    error = await refused(engine, tmp_path, request_for(SOURCE))
+    assert error.name == name and error.message.startswith("Nothing was changed.")
+    assert error.answer and error.next_step
+    assert len(engine.requests) == asked
+
+
+async def test_endless_repetition_is_ended(tmp_path: Path) -> None:
+    endless = "```python\n" + "print('again and again')\n" * 4000
+    engine = ScriptedEngine([endless], piece=50)
+    error = await refused(engine, tmp_path, request_for(SOURCE))
+    assert error.name == "repetition" and len(error.answer) < 1000
+    assert engine.cancelled == engine.requests
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+async def test_line_ends_tabs_and_emoji(tmp_path: Path, newline: str) -> None:
+    source = "def f(n):\n\t«s = '😀é' + n»\n\treturn s\n"
+    engine = ScriptedEngine([fence("s = '😀é!' + n\nprint(s)")])
+    outcome = await edit(engine, tmp_path, request_for(source, newline=newline))
+    expected = "def f(n):\n\ts = '😀é!' + n\n\tprint(s)\n\treturn s\n"
+    assert outcome.after == expected.replace("\n", newline)
+    assert "\r" not in engine.requests[0].messages[-1].content
+
+
+async def test_control_tokens_in_code_are_text(tmp_path: Path) -> None:
+    source = "«x = '<|im_end|>'»\n"
+    engine = ScriptedEngine([fence("x = '<|im_end|>!'")])
+    outcome = await edit(engine, tmp_path, request_for(source))
+    assert outcome.after == "x = '<|im_end|>!'\n"
+
+
+async def test_an_empty_selection_is_the_function(tmp_path: Path) -> None:
+    engine = ScriptedEngine([fence("def f(n):\n    return n")])
+    request = request_for("def f(n):\n    x = «»n\n    return x\n", "simplify", instruction="")
+    outcome = await edit(engine, tmp_path, request)
+    assert outcome.after == "def f(n):\n    return n\n" and outcome.about == "Simplify f"
+
+
+async def test_something_new_on_an_empty_line(tmp_path: Path) -> None:
+    engine = ScriptedEngine([fence("y = 2\nz = 3")])
+    outcome = await edit(
+        engine, tmp_path, request_for("def f():\n    x = 1\n    «»\n    return x\n")
+    )
+    assert outcome.after == "def f():\n    x = 1\n    y = 2\n    z = 3\n    return x\n"
+    engine = ScriptedEngine([fence("y = 2")])
+    outcome = await edit(engine, tmp_path, request_for("«»"))
+    assert outcome.after == "y = 2"
+
+
+async def test_a_huge_selection_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    source = "«" + "value = compute(1, 2, 3)\n" * 2000 + "»"
+    engine = ScriptedEngine([fence("x")])
+    error = await refused(engine, tmp_path, request_for(source))
+    assert error.name == "too-long" and not engine.requests
+
+
+async def test_prompt_and_answer_fit_into_the_window(tmp_path: Path) -> None:
+    info = ModelInfo("small", 512, "none", fim=True, continuation=True)
+    engine = ScriptedEngine([fence("x = n + 1")], info=info)
+    await edit(engine, tmp_path, request_for(SOURCE))
+    (request,) = engine.requests
+    prompt = sum(engine.count(message.content) for message in request.messages)
+    assert prompt + request.max_tokens <= 512
+
+
+@pytest.mark.parametrize("task", ["simplify", "types", "document", "split", "tests"])
+async def test_where_there_is_nothing_to_do_it_is_said(tmp_path: Path, task: str) -> None:
+    engine = ScriptedEngine([""])
+    error = await refused(engine, tmp_path, request_for("«»\nx = 1\n", task, instruction=""))
+    assert error.message.endswith(".") and not engine.requests
+
+
+async def test_bad_requests(tmp_path: Path) -> None:
+    service = service_on(ScriptedEngine([""]), tmp_path)
+    with pytest.raises(UsageError, match="no task 'nonsense'"):
+        await service.edit(request_for(SOURCE, "nonsense"))
+    with pytest.raises(UsageError, match="instruction"):
+        await service.edit(request_for(SOURCE, instruction=" "))
+
+
+async def test_secret_files_are_not_edited(tmp_path: Path) -> None:
+    engine = ScriptedEngine([""])
+    request = request_for(SOURCE, path=str(tmp_path / ".env"))
+    assert (await refused(engine, tmp_path, request)).name == "secret"
+    assert not engine.requests and not engine.counted
+
+
+async def test_one_edit_of_a_document_at_a_time(tmp_path: Path) -> None:
+    engine = ScriptedEngine([fence("x = n + 1")], gate=asyncio.Event())
+    service = service_on(engine, tmp_path)
+    first = asyncio.ensure_future(service.edit(request_for(SOURCE, path="a.py")))
+    while not engine.requests:
+        await asyncio.sleep(0)
+    with pytest.raises(EditRefused, match="Another edit") as caught:
+        await service.edit(request_for(SOURCE, path="a.py"))
+    assert caught.value.name == "busy"
+    other = asyncio.ensure_future(service.edit(request_for(SOURCE, path="b.py")))
+    assert engine.gate is not None
+    engine.gate.set()
+    assert (await first).after == (await other).after
+    assert (await service.edit(request_for(SOURCE, path="a.py"))).hunks
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 5])
+async def test_cancelled_after_any_token(tmp_path: Path, pieces: int) -> None:
+    engine = ScriptedEngine([fence("x = n + 1")], piece=2, gate=asyncio.Event())
+    service = service_on(engine, tmp_path)
+    heard: list[int] = []
+    work: asyncio.Task[EditOutcome]
+
+    def on_tokens(tokens: int) -> None:
+        heard.append(tokens)
+        if len(heard) == pieces:
+            work.cancel()
+
+    work = asyncio.ensure_future(service.edit(request_for(SOURCE), on_tokens))  # type: ignore[assignment]
+    while not engine.requests:
+        await asyncio.sleep(0)
+    if pieces:
+        assert engine.gate is not None
+        engine.gate.set()
+    else:
+        work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert len(heard) == pieces and engine.cancelled == engine.requests
+    engine.gate = None
+    assert (await service.edit(request_for(SOURCE))).hunks  # nothing is held up
+
+
+async def test_what_the_engine_raises_is_passed_on(tmp_path: Path) -> None:
+    service = service_on(ScriptedEngine([EngineUnavailable("gone")]), tmp_path)
+    for _ in range(2):
+        with pytest.raises(EngineUnavailable):
+            await service.edit(request_for(SOURCE))
+
+
+async def test_a_document_that_went_on(tmp_path: Path) -> None:
+    outcome = await edit(ScriptedEngine([fence("x = n + 1")]), tmp_path, request_for(SOURCE))
+    above = Edit(0, 0, "import os\n\n\n")
+    now = Document(above.text + PLAIN, path="a.py")
+    moved = rebased(outcome, now, [above])
+    assert apply_hunks(now.text, moved.hunks) == moved.after == above.text + outcome.after
+    here = Edit(PLAIN.index("x = n"), PLAIN.index("x = n") + 1, "y")
+    with pytest.raises(EditRefused, match="edited meanwhile") as caught:
+        rebased(outcome, Document(PLAIN.replace("x = n", "y = n"), path="a.py"), [here])
+    assert caught.value.name == "moved"
+
+
+def test_code_of_somebody_elses_goes_the_same_way(tmp_path: Path) -> None:
+    service = service_on(ScriptedEngine([""]), tmp_path)
+    document = Document(PLAIN, path="a.py")
+    start = PLAIN.index("x = n")
+    outcome = service.apply(document, start, start + 5, "x = n\nprint(x)")
+    assert outcome.after == PLAIN.replace("x = n", "x = n\n    print(x)")
+    with pytest.raises(EditRefused, match="not applied"):
+        service.apply(document, start, start + 5, "x = (n")
