@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from fimble_context.candidates.candidate import Candidate, Place
@@ -102,7 +103,7 @@ def file_facts(lookup: Lookup, path: Path) -> FileFacts | None:
     language = detect(facts.language, str(path)) if facts is not None else None
     if facts is None or language is None:
         return None
-    return lookup.remembered(("file", path), lambda: FileFacts.of(path, facts, language))
+    return lookup.derived(path, facts, lambda: FileFacts.of(path, facts, language))
 
 
 def own_facts(path: Path, document: Document) -> FileFacts | None:
@@ -299,9 +300,15 @@ class _Finder:
         return files
 
     def _same_family(self, path: Path) -> bool:
-        language = detect(None, str(path))
-        languages = {language.id if language is not None else "", self._asked.language}
-        return len(languages) == 1 or any(languages <= family for family in _FAMILIES)
+        return _same_family(path.suffix or path.name, self._asked.language)
+
+
+@lru_cache(maxsize=1_024)
+def _same_family(name: str, language: str) -> bool:
+    """Whether a file of this extension (or name) and code in ``language`` see each other."""
+    other = detect(None, f"a{name}" if name.startswith(".") else name)
+    languages = {other.id if other is not None else "", language}
+    return len(languages) == 1 or any(languages <= family for family in _FAMILIES)
 
 
 def _candidate(found: _Found, near: Near, shown: Callable[[Path], str]) -> Candidate | None:

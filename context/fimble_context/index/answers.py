@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from fimble_context.index.facts import Fact, Facts
 
-__all__ = ["Definition", "IndexStatus", "definition", "shape"]
+__all__ = ["Definition", "IndexStatus", "definition", "shape", "shared_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +57,13 @@ def shape(facts: Facts) -> tuple[object, ...]:
 
 def definition(path: str, fact: Fact) -> Definition:
     """A fact with its file."""
-    return Definition(Path(path), *(getattr(fact, name) for name in Fact.__slots__))
+    return Definition(
+        shared_path(path), fact.name, fact.kind, fact.container, fact.start, fact.end,
+        fact.line, fact.end_line, fact.signature, fact.doc,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8_192)
+def shared_path(path: str) -> Path:
+    """One ``Path`` for each path: it keeps its text and its hash, which are asked for often."""
+    return Path(path)

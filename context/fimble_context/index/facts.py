@@ -7,33 +7,30 @@ file's text becomes facts; secrets are masked there, so that no fact holds one.
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+from fimble_context.index.terms import ChunkTerms, chunk_terms, identifiers, term, terms_of
 from fimble_context.syntax.document import Document
 from fimble_context.syntax.languages import detect
 from fimble_context.syntax.names import Import, imports
 from fimble_context.syntax.symbols import Symbol, outline
 from fimble_context.workspace.secrets import mask_secrets
 
-__all__ = ["EXTRACTION", "Fact", "Facts", "extract", "identifiers", "term"]
+__all__ = ["EXTRACTION", "Fact", "Facts", "extract", "identifiers", "term", "terms_of"]
 
 #: Counted up when ``extract`` gives other facts for the same text: caches are then rebuilt.
-EXTRACTION = 1
+EXTRACTION = 2
 
 _MOST_DEFINITIONS = 2_000
 _MOST_IMPORTS = 500
-_MOST_TERMS = 2_000
 _LONGEST_SIGNATURE = 300
 _LONGEST_DOC = 120
 _SHORTEST_SECRET = 16
 _SUSPECT = re.compile(r"[0-9\"'`]")
 # Keys, headings and elements are no definitions that a name elsewhere leads to.
 _DATA = frozenset({"json", "yaml", "toml", "html", "markdown"})
-# Long ones are data: a hash, a token, base64.
-_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9_$])[A-Za-z_$][A-Za-z0-9_$]{2,39}(?![A-Za-z0-9_$])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +57,14 @@ class Facts:
     """The facts of one file. ``language`` is our id, empty for plain text.
 
     ``terms`` are numbers that stand for the distinct identifiers (see ``term``), sorted.
+    ``chunks`` are only in what ``extract`` gives: the store keeps them apart.
     """
 
     language: str
     definitions: tuple[Fact, ...]
     imports: tuple[Import, ...]
     terms: tuple[int, ...]
+    chunks: tuple[ChunkTerms, ...] = field(default=(), compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Nested lists, for another process."""
@@ -106,28 +105,9 @@ def extract(path: str, text: str, language: str | None = None) -> Facts:
     document = Document(text, path=path, language=name)
     definitions = [item for item in _definitions(document) if _is_harmless(item.name)]
     imported = [item for item in imports(document) if _is_harmless(item.source)]
-    return Facts(
-        name, tuple(definitions[:_MOST_DEFINITIONS]), tuple(imported[:_MOST_IMPORTS]), terms
-    )
-
-
-def identifiers(text: str) -> tuple[int, ...]:
-    """The terms of the identifiers in a text, sorted; of a long text the first 2000."""
-    names = dict.fromkeys(_IDENTIFIER.findall(text))
-    return terms_of(list(names)[:_MOST_TERMS])
-
-
-def terms_of(names: Iterable[str]) -> tuple[int, ...]:
-    """The distinct terms of names, sorted."""
-    return tuple(sorted({term(name) for name in names}))
-
-
-def term(name: str) -> int:
-    """A number of 32 bits for an identifier: an index of numbers is small and holds no text.
-
-    Two of half a million identifiers may share one; for similarity that is no matter.
-    """
-    return zlib.crc32(name.encode("utf-8", "surrogatepass"))
+    definitions = definitions[:_MOST_DEFINITIONS]
+    chunks = tuple(chunk_terms(text, definitions, terms))
+    return Facts(name, tuple(definitions), tuple(imported[:_MOST_IMPORTS]), terms, chunks)
 
 
 def _masked(line: str) -> str:

@@ -9,15 +9,23 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from fimble_context.index.answers import Definition, IndexStatus, definition, shape
+from fimble_context.index.answers import (
+    Definition,
+    IndexStatus,
+    definition,
+    shape,
+    shared_path,
+)
 from fimble_context.index.facts import Fact, Facts
 from fimble_context.index.similarity import Similar, Similarity
 from fimble_context.index.store import Store, StoreError
 from fimble_context.index.store_layout import import_keys
+from fimble_context.index.terms import ChunkTerms
 from fimble_context.workspace.paths import path_key
 
 __all__ = ["Knowledge"]
@@ -28,6 +36,8 @@ _T = TypeVar("_T")
 _FIRST_BUILD = 200
 _MOST_PENDING = 500
 _MOST_CANDIDATES = 200
+# Of the store's answers, so many definitions are remembered: about 10 MB in all.
+_MOST_REMEMBERED = 10_000
 
 
 class Knowledge:
@@ -46,6 +56,11 @@ class Knowledge:
         self._followed: set[str] = set()
         self._similarity = Similarity(())
         self._built_at = -1
+        self._read = 0
+        # What the store answered, until it changes; open documents are no matter to it.
+        self._names: _Memory[list[Definition]] = _Memory(_MOST_REMEMBERED)
+        self._facts: _Memory[Facts] = _Memory(_MOST_REMEMBERED)
+        self._chunks: _Memory[list[ChunkTerms]] = _Memory(_MOST_REMEMBERED)
 
     @property
     def status(self) -> IndexStatus:
@@ -88,6 +103,7 @@ class Knowledge:
             if self._status.phase == "closed" or (self._store is not None and not is_anew):
                 return
             store, self._store = self._store, None
+        self._forget()
         if store is not None:
             store.close()
         try:
@@ -127,6 +143,7 @@ class Knowledge:
 
     def take_change(self, path: str) -> None:
         """What the store knows of a file has changed."""
+        self._forget(path_key(path))
         facts = self._ask(lambda store: store.facts(Path(path)))
         with self._told:
             self._generation += 1
@@ -142,6 +159,9 @@ class Knowledge:
 
     def take_scan(self, *, read: int, removed: int, is_through: bool) -> None:
         """A scan has read and removed so many files: after many, similarity is counted anew."""
+        if read + removed != self._read or is_through:
+            self._read = 0 if is_through else read + removed
+            self._forget()
         if is_through:
             is_outdated = read + removed > 0 or self._built_at < 0
         else:
@@ -178,7 +198,17 @@ class Knowledge:
 
     def stored_facts(self, path: Path) -> Facts | None:
         """What is known of a file on disk."""
-        return self._ask(lambda store: store.facts(path))
+        return self._remembered(
+            self._facts,
+            path_key(path),
+            lambda store: store.facts(path),
+            lambda facts: len(facts.definitions) + len(facts.imports),
+        )
+
+    def stored_chunks(self, path: Path) -> list[ChunkTerms]:
+        """The terms of the definitions in a file on disk."""
+        key = path_key(path)
+        return self._remembered(self._chunks, key, lambda store: store.chunks(path), len) or []
 
     def open_definitions(self, fits: Callable[[Fact], bool]) -> list[Definition]:
         """The definitions in open documents that fit."""
@@ -191,14 +221,27 @@ class Knowledge:
 
     def stored_definitions(self, name: str, limit: int) -> list[Definition]:
         """Everything of this name, by path, in files that are not open."""
-        return self._not_open(self._ask(lambda store: store.definitions(name, limit)))
+        return self._not_open(
+            self._remembered(
+                self._names,
+                (name, limit),
+                lambda store: [definition(*found) for found in store.definitions(name, limit)],
+                len,
+            )
+        )
 
     def stored_beginning(self, prefix: str, limit: int) -> list[Definition]:
         """Everything whose name begins so, case and all, by name, in files that are not open."""
-        return self._not_open(self._ask(lambda store: store.beginning(prefix, limit)))
+        return self._not_open(
+            self._ask(
+                lambda store: [definition(*found) for found in store.beginning(prefix, limit)]
+            )
+        )
 
-    def _not_open(self, stored: list[tuple[str, Fact]] | None) -> list[Definition]:
-        return [definition(path, fact) for path, fact in stored or () if not self._is_open(path)]
+    def _not_open(self, stored: list[Definition] | None) -> list[Definition]:
+        with self._told:
+            opened = {shared_path(path) for path, _ in self._open.values()}
+        return [item for item in stored or () if item.path not in opened]
 
     def similar(self, terms: Sequence[int], k: int) -> list[Similar]:
         """The files that share most terms, best first."""
@@ -214,6 +257,30 @@ class Knowledge:
             for path, facts in self._open_documents()
             if any(keys & import_keys(item) for item in facts.imports)
         ]
+
+    def _remembered(
+        self,
+        memory: _Memory[_T],
+        key: Hashable,
+        question: Callable[[Store], _T | None],
+        size: Callable[[_T], int],
+    ) -> _T | None:
+        """The store's answer, as it was given before if nothing has changed since."""
+        with self._told:
+            known, changes = memory.get(key), memory.changes
+        if known is None:
+            known = self._ask(question)
+            if known is not None:
+                with self._told:
+                    memory.put(key, known, size(known), changes)
+        return known
+
+    def _forget(self, key: str | None = None) -> None:
+        """The store has changed: what it knows of a file, or all of it."""
+        with self._told:
+            self._names.forget()
+            self._facts.forget(key)
+            self._chunks.forget(key)
 
     def _ask(self, question: Callable[[Store], _T]) -> _T | None:
         """The store's answer; None where there is no store, or no more."""
@@ -238,3 +305,43 @@ class Knowledge:
     def _open_documents(self) -> list[tuple[str, Facts]]:
         with self._told:
             return list(self._open.values())
+
+
+class _Memory(Generic[_T]):
+    """The latest answers by key, of so much size in all; each counts one more than its own.
+
+    ``changes`` counts how often something was forgotten.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._room = most
+        self._answers: OrderedDict[Hashable, tuple[_T, int]] = OrderedDict()
+        self.changes = 0
+
+    def get(self, key: Hashable) -> _T | None:
+        """What was answered; None where that is not known."""
+        found = self._answers.get(key)
+        if found is None:
+            return None
+        self._answers.move_to_end(key)
+        return found[0]
+
+    def put(self, key: Hashable, answer: _T, size: int, changes: int) -> None:
+        """Keep an answer to a question that was asked after so many changes."""
+        if changes != self.changes:
+            return
+        self._drop(key)
+        self._answers[key] = answer, size + 1
+        self._room -= size + 1
+        while self._room < 0:
+            self._drop(next(iter(self._answers)))
+
+    def forget(self, key: Hashable | None = None) -> None:
+        """Forget one answer, or all."""
+        self.changes += 1
+        for each in (key,) if key is not None else tuple(self._answers):
+            self._drop(each)
+
+    def _drop(self, key: Hashable) -> None:
+        _, size = self._answers.pop(key, (None, 0))
+        self._room += size

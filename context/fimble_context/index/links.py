@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from fimble_context.index.answers import Definition
+from fimble_context.index.answers import Definition, definition
 from fimble_context.index.facts import Facts
 from fimble_context.index.store_layout import import_keys, path_keys
 from fimble_context.syntax.names import Import
@@ -24,8 +24,6 @@ class Answers(Protocol):
     """What following an import asks; an index, or one with a memory."""
 
     def facts(self, path: Path) -> Facts | None: ...
-
-    def definitions_in(self, path: Path) -> list[Definition]: ...
 
     def resolve(self, import_: Import, language: str, from_path: Path) -> list[Path]: ...
 
@@ -74,9 +72,11 @@ def defining(
         if path in seen:
             continue
         seen.add(path)
-        own = [item for item in index.definitions_in(path) if item.name == wanted]
+        facts = index.facts(path)
+        own = [fact for fact in facts.definitions if fact.name == wanted] if facts else []
         if own:
-            return sorted(own, key=lambda item: (len(item.container), item.start))
+            own.sort(key=lambda fact: (len(fact.container), fact.start))
+            return [definition(str(path), fact) for fact in own]
         waiting += _passed_on(index, wanted, path)
     return []
 

@@ -5,6 +5,7 @@ One assembly asks for the same files again and again, and the next keystroke's t
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +14,7 @@ from fimble_context.index import links
 from fimble_context.index.answers import Definition
 from fimble_context.index.facts import Facts
 from fimble_context.index.similarity import Similar
+from fimble_context.index.terms import ChunkTerms
 from fimble_context.index.workspace_index import WorkspaceIndex
 from fimble_context.syntax.names import Import
 from fimble_context.workspace.resolve import related
@@ -21,6 +23,7 @@ __all__ = ["Lookup"]
 
 _T = TypeVar("_T")
 _MOST_ANSWERS = 3_000
+_MOST_FILES = 64
 
 
 class Lookup:
@@ -32,6 +35,7 @@ class Lookup:
     def __init__(self, index: WorkspaceIndex) -> None:
         self._index = index
         self._answers: dict[tuple[object, ...], object] = {}
+        self._by_facts: OrderedDict[Path, tuple[Facts, object]] = OrderedDict()
         self._state: object = None
 
     def refresh(self) -> None:
@@ -47,8 +51,7 @@ class Lookup:
 
     def forget_file(self, path: Path) -> None:
         """The text of an open document has changed, or who it belongs to."""
-        for question in ("facts", "in", "file"):
-            self._answers.pop((question, path), None)
+        self._answers.pop(("facts", path), None)
 
     def facts(self, path: Path) -> Facts | None:
         """See ``WorkspaceIndex``, as for all methods here."""
@@ -58,8 +61,8 @@ class Lookup:
         key = ("definitions", name, limit)
         return self.remembered(key, lambda: self._index.definitions(name, limit=limit))
 
-    def definitions_in(self, path: Path) -> list[Definition]:
-        return self.remembered(("in", path), lambda: self._index.definitions_in(path))
+    def chunks(self, path: Path) -> list[ChunkTerms] | None:
+        return self._index.chunks(path)
 
     def resolve(self, import_: Import, language: str, from_path: Path) -> list[Path]:
         key = ("resolve", import_.source, import_.names, language, from_path)
@@ -95,3 +98,13 @@ class Lookup:
         if key not in self._answers:
             self._answers[key] = ask()
         return self._answers[key]  # type: ignore[return-value]
+
+    def derived(self, path: Path, facts: Facts, make: Callable[[], _T]) -> _T:
+        """What a caller makes of a file's facts; one thing a file, made anew for other facts."""
+        known = self._by_facts.get(path)
+        if known is None or known[0] is not facts:
+            known = self._by_facts[path] = facts, make()
+        self._by_facts.move_to_end(path)
+        if len(self._by_facts) > _MOST_FILES:
+            self._by_facts.popitem(last=False)
+        return known[1]  # type: ignore[return-value]

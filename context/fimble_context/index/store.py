@@ -21,6 +21,7 @@ from typing import Any
 
 from fimble_context.index.facts import Fact, Facts
 from fimble_context.index.store_layout import SCHEMA, fingerprint, import_keys
+from fimble_context.index.terms import ChunkTerms, pack, unpack
 from fimble_context.syntax.names import Import
 from fimble_context.workspace.paths import path_key
 
@@ -210,19 +211,20 @@ class Store:
             key = path_key(known.path)
             row = connection.execute("SELECT id FROM files WHERE key = ?", (key,)).fetchone()
             values = (known.path, known.size, known.mtime_ns, known.digest, language, refused,
-                      array("I", facts.terms).tobytes(), key)  # fmt: skip
+                      array("I", facts.terms).tobytes(), pack(facts.chunks, facts.terms),
+                      key)  # fmt: skip
             file = row[0] if row is not None else None
             if file is None:
                 file = connection.execute(
                     "INSERT INTO files (path, size, mtime_ns, digest, language, refused, terms,"
-                    " key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    " chunks, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     values,
                 ).lastrowid
                 assert file is not None
             else:
                 connection.execute(
                     "UPDATE files SET path = ?, size = ?, mtime_ns = ?, digest = ?, language = ?,"
-                    " refused = ?, terms = ? WHERE key = ?",
+                    " refused = ?, terms = ?, chunks = ? WHERE key = ?",
                     values,
                 )
             if row is not None:
@@ -328,6 +330,14 @@ class Store:
             tuple(_numbers(terms)),
         )
 
+    def chunks(self, path: Path | str) -> list[ChunkTerms]:
+        """The terms of the definitions in a file, by where they are."""
+        rows = self._rows(
+            "SELECT chunks, terms FROM files WHERE key = ? AND refused = ''", (path_key(path),)
+        )
+        with _errors(self.path):
+            return unpack(rows[0][0], _numbers(rows[0][1])) if rows else []
+
     def importing(self, keys: Sequence[str], limit: int) -> list[tuple[str, str]]:
         """(path, language) of files with an import that has one of these keys."""
         marks = ", ".join("?" * len(keys))
@@ -388,6 +398,6 @@ def _numbers(blob: bytes) -> array[int]:
 def _errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except (sqlite3.Error, json.JSONDecodeError, TypeError, ValueError) as error:
+    except (sqlite3.Error, json.JSONDecodeError, TypeError, ValueError, IndexError) as error:
         # The latter ones: rows that this version would not have written.
         raise StoreError(f"{path.name}: {error}") from error

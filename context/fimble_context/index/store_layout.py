@@ -19,7 +19,7 @@ from fimble_context.syntax.names import Import
 
 __all__ = ["SCHEMA", "fingerprint", "import_keys", "path_keys", "store_path"]
 
-_LAYOUT = 1
+_LAYOUT = 2
 _QUERIES: tuple[QueryName, ...] = ("definitions", "imports")
 
 SCHEMA = """
@@ -33,7 +33,8 @@ CREATE TABLE files (
     digest BLOB NOT NULL,
     language TEXT NOT NULL,
     refused TEXT NOT NULL,
-    terms BLOB NOT NULL
+    terms BLOB NOT NULL,
+    chunks BLOB NOT NULL
 );
 CREATE TABLE definitions (
     file INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, container TEXT NOT NULL,

@@ -16,12 +16,13 @@ from typing import Any
 
 from fimble_context.index import links
 from fimble_context.index.answers import Definition, IndexStatus, definition
-from fimble_context.index.facts import Facts, terms_of
+from fimble_context.index.facts import Facts
 from fimble_context.index.frames import Frame
 from fimble_context.index.knowledge import Knowledge
 from fimble_context.index.similarity import Similar
 from fimble_context.index.store_layout import store_path
 from fimble_context.index.supervisor import Supervisor
+from fimble_context.index.terms import ChunkTerms, terms_of
 from fimble_context.syntax.names import Import
 from fimble_context.workspace.files import Limits
 from fimble_context.workspace.ignore import IGNORE_FILES, Policy
@@ -180,6 +181,12 @@ class WorkspaceIndex:
         if opened is not None:
             return opened
         return self._known.stored_facts(path) if self.allowed(path) else None
+
+    def chunks(self, path: Path) -> list[ChunkTerms] | None:
+        """The terms of the definitions in a file on disk; None where its document is open."""
+        if self._known.open_facts(path) is not None:
+            return None
+        return self._known.stored_chunks(path) if self.allowed(path) else []
 
     def files_similar(self, identifiers: Iterable[str], k: int = 10) -> list[Similar]:
         """The files that share most identifiers, rare ones above all, best first."""

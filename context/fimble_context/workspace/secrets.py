@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import translate
+from functools import lru_cache
 from math import log2
 from pathlib import PurePath
 
@@ -70,7 +71,12 @@ def secret_name(path: PurePath | str) -> str | None:
 
     Both separators count on every system, since a path may come from another one.
     """
-    parts = [part for part in re.split(r"[/\\]+", str(path)) if part]
+    return _secret_name(str(path))
+
+
+@lru_cache(maxsize=8_192)
+def _secret_name(path: str) -> str | None:
+    parts = [part for part in re.split(r"[/\\]+", path) if part]
     lowered = [part.lower() for part in parts]
     if lowered and lowered[-1] in _FILES:
         return parts[-1]
@@ -229,9 +235,12 @@ def _replace(
     searched = text.lower() if ignore_case else text
     if len(searched) != len(text):  # "İ".lower() is longer: places would not be the same
         return pattern.sub(replacement, text)
+    present = [start for start in starts if start in searched]
+    if not present:
+        return text
     pieces: list[str] = []
     done = 0
-    for place in sorted(place for start in starts for place in _places(searched, start)):
+    for place in sorted(place for start in present for place in _places(searched, start)):
         found = pattern.match(text, place) if place >= done else None
         if found is not None:
             pieces += (text[done:place], replacement(found))
