@@ -10,7 +10,7 @@ import pytest
 
 from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
 from fimble.bench.cases import Case, draw_cases
-from fimble.bench.infill import MODES, Mode, make_context, run_cases, summaries
+from fimble.bench.infill import CONTEXT_MODES, Mode, make_context, run_cases, summaries
 from fimble.bench.packages import copy_packages
 from fimble.bench.score import edit_similarity, is_exact, normalised
 from fimble.engine.client import LocalEngine
@@ -82,7 +82,7 @@ def test_the_same_seed_draws_the_same_cases(world: World) -> None:
     assert places(other) != places(world.cross)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", CONTEXT_MODES)
 @pytest.mark.parametrize("budget", [300, 1000])
 def test_every_mode_keeps_within_the_budget_and_shows_no_answer(
     world: World, mode: Mode, budget: int

@@ -3,7 +3,8 @@
 Drawn with a seed, so that two runs and two versions see the same places. A *cross-file* case
 masks a use of something that another file of the package defines, and the only one in this
 file besides its import: nothing else in the file shows how it is used. An *in-file* case masks
-no such use. Also draws what a user would have visited before: a prompt may show it.
+no such use. Also draws what a user would have visited before: a prompt may show it. Cases by
+where the cursor stands are drawn by ``cursor_cases``.
 """
 
 from __future__ import annotations
@@ -19,11 +20,18 @@ from random import Random
 from typing import Literal
 
 from fimble_context.index import WorkspaceIndex
-from fimble_context.syntax import Document, enclosing_statements, imports, references, text_kind
+from fimble_context.syntax import (
+    Document,
+    detect,
+    enclosing_statements,
+    imports,
+    references,
+    text_kind,
+)
 
-__all__ = ["Case", "Visit", "draw_cases"]
+__all__ = ["Case", "Kind", "Visit", "code_files", "draw_cases", "draw_visits", "open_document"]
 
-Kind = Literal["cross-file", "in-file"]
+Kind = Literal["cross-file", "in-file", "cursor"]
 _SHORTEST, _LONGEST = 8, 120  # code points of a masked line
 _LONGEST_BLOCK = 500
 _MOST_LINES = 6
@@ -32,6 +40,12 @@ _MOST_HOMONYMS = 3
 _EVERYWHERE = frozenset(dir(builtins)) | frozenset(typing.__all__)
 # Comments, texts, imports, and definitions: nothing says what comes there.
 _NOT_MASKED = ("#", "import ", "from ", "@", '"', "'", "def ", "class ", "async def ")
+_NOT_MASKED_IN_BRACES = (
+    "//", "/*", "*", "import ", "export ", "@", '"', "'", "`", "function ", "class ", "interface ",
+    "type ", "async function ", "}", ")", "]",
+)  # fmt: skip
+#: Data and prose: there is nothing to complete in them.
+_NO_CODE = frozenset({"json", "markdown", "toml", "yaml", "html", "css"})
 _MOST_OF_A_FILE = 3
 _VISITS_OF_IMPORTED, _VISITS_OF_OTHERS, _VISITS_HERE = 3, 3, 2
 
@@ -49,6 +63,7 @@ class Case:
     """``text`` is the file with ``expected`` taken out at ``offset`` (code points).
 
     ``lines`` is how many lines ``expected`` has; ``names`` are those that make it cross-file.
+    ``position`` says where the cursor is, of cases that are about that.
     """
 
     file: Path
@@ -59,6 +74,13 @@ class Case:
     shape: Literal["line", "block"]
     names: tuple[str, ...]
     visits: tuple[Visit, ...]
+    position: str = ""
+
+    @property
+    def language(self) -> str:
+        """The id of the language that the file is in."""
+        found = detect(None, self.file.name)
+        return "" if found is None else found.id
 
     @property
     def lines(self) -> int:
@@ -74,7 +96,7 @@ def draw_cases(
     ``index`` has read the folders; it tells what is defined where.
     """
     random = Random(f"{seed} {kind}")
-    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    files = code_files(folders)
     random.shuffle(files)
     drawn: list[Case] = []
     rounds = 0
@@ -84,24 +106,39 @@ def draw_cases(
             if len(drawn) == count:
                 break
             shape: Literal["line", "block"] = "block" if len(drawn) % 3 == 2 else "line"
-            case = _draw(file, index, kind, shape, Random(f"{seed} {kind} {file.name} {rounds}"))
+            chance = Random(f"{seed} {kind} {file.name} {rounds}")
+            case = _draw(file, folders, index, kind, shape, chance)
             if case is not None:
                 drawn.append(case)
     return drawn
 
 
+def code_files(folders: Sequence[Path]) -> list[Path]:
+    """The files with code in them, of all languages that we know, in order."""
+    files = (file for folder in folders for file in folder.rglob("*") if file.is_file())
+    languages = ((file, detect(None, file.name)) for file in files)
+    return sorted(file for file, found in languages if found and found.id not in _NO_CODE)
+
+
+def open_document(file: Path) -> Document:
+    """The document of a file, with ``\\n`` line ends."""
+    text = file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
+    return Document(text, path=str(file))
+
+
 def _draw(
     file: Path,
+    folders: Sequence[Path],
     index: WorkspaceIndex,
     kind: Kind,
     shape: Literal["line", "block"],
     random: Random,
 ) -> Case | None:
-    text = file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
-    document = Document(text, path=str(file), language="python")
+    document = open_document(file)
+    text = document.text
     if document.line_count < 2 * _LEAST_ABOVE or document.tree is None:
         return None
-    elsewhere = _Elsewhere(document, file, index)
+    elsewhere = _Elsewhere(document, file, folders, index)
     brought = {(item.start, item.end) for item in imports(document)}
     uses = _uses(document, brought)
     lines = list(range(_LEAST_ABOVE, document.line_count - 1))
@@ -125,7 +162,7 @@ def _draw(
                 kind,
                 shape,
                 crossing,
-                tuple(_visits(document, file, line, index, random)),
+                tuple(draw_visits(document, file, line, folders, index, random)),
             )
     return None
 
@@ -133,8 +170,12 @@ def _draw(
 class _Elsewhere:
     """Whether a name leads to another file of the workspace."""
 
-    def __init__(self, document: Document, file: Path, index: WorkspaceIndex) -> None:
+    def __init__(
+        self, document: Document, file: Path, folders: Sequence[Path], index: WorkspaceIndex
+    ) -> None:
         self._file = file
+        self._folders = folders
+        self._language = _language_of(document)
         self._index = index
         self._own = {item.name for item in index.definitions_in(file)}
         self._brought = {here: item for item in imports(document) for _, here in item.names}
@@ -147,7 +188,7 @@ class _Elsewhere:
 
     def _look(self, name: str) -> bool:
         if name in self._brought:
-            found = self._index.defining(name, self._brought[name], "python", self._file)
+            found = self._index.defining(name, self._brought[name], self._language, self._file)
             return any(item.path != self._file for item in found)
         if name in self._own or name in _EVERYWHERE or len(name) < 4:
             return False
@@ -155,13 +196,20 @@ class _Elsewhere:
         # What is defined in many places may be anything.
         return 0 < len(found) <= _MOST_HOMONYMS and any(
             item.path.parts[: len(self._file.parts) - 1] == self._file.parts[:-1]
-            or _package(item.path) == _package(self._file)
+            or _package(item.path, self._folders) == _package(self._file, self._folders)
             for item in found
         )
 
 
-def _package(path: Path) -> Path:
-    """The outermost folder around a file that is a package."""
+def _language_of(document: Document) -> str:
+    language = document.syntax_language
+    return "" if language is None else language.id
+
+
+def _package(path: Path, folders: Sequence[Path]) -> Path:
+    """The outermost folder around a file that is a package; one of ``folders`` outside Python."""
+    if path.suffix != ".py":
+        return next((folder for folder in folders if folder in path.parents), path.parent)
     folder = path.parent
     while (folder.parent / "__init__.py").is_file():
         folder = folder.parent
@@ -188,7 +236,8 @@ def _masked(
     content = document.text[start:end]
     indent = len(content) - len(content.lstrip())
     stripped = content.strip()
-    if not stripped or stripped.startswith(_NOT_MASKED):
+    unmasked = _NOT_MASKED if _language_of(document) == "python" else _NOT_MASKED_IN_BRACES
+    if not stripped or stripped.startswith(unmasked):
         return None
     if text_kind(document, start + indent) != "code":
         return None
@@ -219,17 +268,23 @@ def _block(document: Document, offset: int) -> tuple[int, int] | None:
     return (offset, end) if "\n" in text else None
 
 
-def _visits(
-    document: Document, file: Path, line: int, index: WorkspaceIndex, random: Random
+def draw_visits(
+    document: Document,
+    file: Path,
+    line: int,
+    folders: Sequence[Path],
+    index: WorkspaceIndex,
+    random: Random,
 ) -> Iterator[Visit]:
     """Where the user was before: half of it in files that this one imports."""
+    language = _language_of(document)
     imported = {
         path
         for item in imports(document)
-        for path in index.resolve(item, "python", file)
+        for path in index.resolve(item, language, file)
         if path != file
     }
-    package = sorted(_package(file).rglob("*.py"))
+    package = code_files([_package(file, folders)])
     others = [path for path in package if path != file and path not in imported]
     chosen = random.sample(sorted(imported), min(_VISITS_OF_IMPORTED, len(imported)))
     chosen += random.sample(others, min(_VISITS_OF_OTHERS, len(others)))

@@ -1,7 +1,12 @@
-"""Real code, masked, filled in by the real model from prompts made in three ways.
+"""Real code, masked, filled in by the real model from prompts made in several ways.
 
-Modes: ``a`` is prefix and suffix only, ``b`` a ring of chunks (see ``ring``), ``c`` ours. All
-get the same token budget, counted by the model's own tokenizer, the same layout and the same
+Modes by what is in a prompt: ``a`` is prefix and suffix only, ``b`` a ring of chunks (see
+``ring``), ``c`` ours. They are asked in the plain layout, and their answers are taken raw.
+
+Modes by layout: ``plain``, ``anchored`` and ``healed`` (see ``layouts``), with what ``c`` has in
+it. They are suggestions as the server would show them.
+
+All get the same cases, the same token budget, counted by the model's own tokenizer, and the same
 visits to other files. Answers are drawn without chance (temperature 0).
 """
 
@@ -9,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
 from fimble.assist.tokens import TokenCounts
-from fimble.bench.cases import Case, draw_cases
+from fimble.bench.cases import Case, draw_cases, open_document
+from fimble.bench.confidence import lowest_confidence
+from fimble.bench.layouts import LAYOUTS, Layout, suggest
 from fimble.bench.ring import ring_context
-from fimble.bench.score import edit_similarity, is_exact, normalised
+from fimble.bench.score import compared, edit_similarity, is_exact, normalised
 from fimble.engine.base import Engine
 from fimble.engine.protocol import CompletionRequest
 from fimble_context.assembly import Context, TokenCounter, Workspace, assemble
@@ -24,6 +30,7 @@ from fimble_context.index import WorkspaceIndex
 from fimble_context.syntax import Document
 
 __all__ = [
+    "CONTEXT_MODES",
     "MODES",
     "Mode",
     "Outcome",
@@ -35,14 +42,21 @@ __all__ = [
     "to_json",
 ]
 
-Mode = Literal["a", "b", "c"]
-MODES: tuple[Mode, ...] = ("a", "b", "c")
+Mode = Literal["a", "b", "c", "plain", "anchored", "healed"]
+CONTEXT_MODES: tuple[Mode, ...] = ("a", "b", "c")
+MODES: tuple[Mode, ...] = (*CONTEXT_MODES, *LAYOUTS)
 _MOST_TOKENS = {"line": 64, "block": 192}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One case in one mode. ``prompt_tokens`` is what the prompt had."""
+    """One case in one mode. ``prompt_tokens`` is what the prompt had.
+
+    ``exact`` says whether the answer is what was there: in modes by layout as far as both go,
+    since a suggestion may be a part of it. Those modes alone have the rest: ``confidence`` is the
+    mean probability of a token of what is shown, ``lowest`` the lowest on the way, ``logprobs``
+    are the log-probabilities of the tokens of the first line, in order.
+    """
 
     case: int
     mode: Mode
@@ -54,11 +68,19 @@ class Outcome:
     answer: str
     expected: str
     sections: dict[str, int]
+    language: str = "python"
+    position: str = ""
+    confidence: float | None = None
+    lowest: float | None = None
+    logprobs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All cases of a kind in one mode. Means; ``exact`` and ``similarity`` up to 1."""
+    """Cases of a kind in one mode: all, or those at one ``position`` or in one ``language``.
+
+    Means; ``exact`` and ``similarity`` up to 1.
+    """
 
     kind: str
     mode: Mode
@@ -66,6 +88,8 @@ class Summary:
     exact: float
     similarity: float
     prompt_tokens: float
+    position: str = ""
+    language: str = ""
 
 
 async def run_cases(
@@ -93,6 +117,11 @@ async def run_cases(
         for mode in modes:
             if (case.kind, number, mode) in before:
                 outcomes.append(before[case.kind, number, mode])
+                continue
+            if mode in LAYOUTS:
+                outcome = await _suggested(engine, number, case, mode, index, budget, share)
+                outcomes.append(outcome)
+                each(outcome)
                 continue
 
             def make(count: TokenCounter, case: Case = case, mode: Mode = mode) -> Context:
@@ -127,8 +156,7 @@ def make_context(
 ) -> Context:
     """The context of a case in a mode, within ``budget`` tokens."""
     workspace = Workspace(index, share=share)
-    shown = workspace.shown_path(case.file)
-    document = Document(case.text, path=shown, language="python")
+    document = _document(case, workspace)
     if mode == "a":
         return assemble(document, case.offset, budget=budget, count_tokens=count_tokens)
     if mode == "b":
@@ -136,17 +164,60 @@ def make_context(
         paths = {file: workspace.shown_path(file) for file in files}
         name = index.policy.folders[0].name
         return ring_context(case, paths, name, budget, count_tokens)
-    for visit in case.visits:
-        visited = document if visit.file == case.file else _open(visit.file)
-        workspace.visited(visit.file, visited, visit.offset)
+    _visit(case, workspace, document)
     return workspace.assemble(
         document, case.offset, path=case.file, budget=budget, count_tokens=count_tokens
     )
 
 
-def _open(file: Path) -> Document:
-    text = file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n")
-    return Document(text, path=str(file), language="python")
+def _document(case: Case, workspace: Workspace) -> Document:
+    return Document(case.text, path=workspace.shown_path(case.file))
+
+
+def _visit(case: Case, workspace: Workspace, document: Document) -> None:
+    """Tells the workspace where the user was."""
+    for visit in case.visits:
+        visited = document if visit.file == case.file else open_document(visit.file)
+        workspace.visited(visit.file, visited, visit.offset)
+
+
+async def _suggested(
+    engine: Engine, number: int, case: Case, layout: Layout, index: WorkspaceIndex, budget: int,
+    share: int | None,
+) -> Outcome:  # fmt: skip
+    workspace = Workspace(index, share=share)
+    document = _document(case, workspace)
+    _visit(case, workspace, document)
+
+    def assemble(document: Document, offset: int, budget: int, count: TokenCounter) -> Context:
+        return workspace.assemble(
+            document, offset, path=case.file, budget=budget, count_tokens=count
+        )
+
+    answered = await suggest(
+        engine, layout, document, case.offset, assemble,
+        budget=budget, max_tokens=_MOST_TOKENS[case.shape],
+    )  # fmt: skip
+    suggestion = answered.suggestion
+    expected, answer = compared(case.expected, suggestion.text)
+    lowest = lowest_confidence(answered.steps) if suggestion.text.strip() else None
+    return Outcome(
+        number,
+        layout,
+        case.kind,
+        case.shape,
+        is_exact(expected, answer),
+        edit_similarity(expected, answer),
+        answered.prompt_tokens or suggestion.context.tokens,
+        suggestion.text,
+        case.expected,
+        _tokens_by_kind(suggestion.context),
+        case.language,
+        case.position,
+        suggestion.confidence,
+        lowest,
+        answered.logprobs,
+    )
 
 
 async def _ask(engine: Engine, number: int, case: Case, mode: Mode, context: Context) -> Outcome:
@@ -168,9 +239,6 @@ async def _ask(engine: Engine, number: int, case: Case, mode: Mode, context: Con
     finally:
         await chunks.aclose()
     expected, answer = normalised(case.expected, case.lines), normalised(text, case.lines)
-    sections: dict[str, int] = {}
-    for section in context.sections:
-        sections[section.kind] = sections.get(section.kind, 0) + section.tokens
     return Outcome(
         number,
         mode,
@@ -181,26 +249,61 @@ async def _ask(engine: Engine, number: int, case: Case, mode: Mode, context: Con
         prompt_tokens or context.tokens,
         answer,
         expected,
-        sections,
+        _tokens_by_kind(context),
+        case.language,
+        case.position,
     )
 
 
+def _tokens_by_kind(context: Context) -> dict[str, int]:
+    sections: dict[str, int] = {}
+    for section in context.sections:
+        sections[section.kind] = sections.get(section.kind, 0) + section.tokens
+    return sections
+
+
 def summaries(outcomes: Sequence[Outcome]) -> list[Summary]:
-    """By kind and mode, in the order in which they first came."""
-    groups: dict[tuple[str, Mode], list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault((outcome.kind, outcome.mode), []).append(outcome)
+    """By kind and mode, in the order in which they first came; then, within a kind, by the
+    cursor's position, and by language where there are several.
+    """
+    kinds = dict.fromkeys(item.kind for item in outcomes)
+    return [summary for kind in kinds for summary in _of_kind(outcomes, kind)]
+
+
+def _of_kind(outcomes: Sequence[Outcome], kind: str) -> list[Summary]:
+    here = [item for item in outcomes if item.kind == kind]
+    positions = dict.fromkeys(item.position for item in here)
+    languages = dict.fromkeys(item.language for item in here)
+    rows = [("", "")]
+    rows += [(position, "") for position in positions if position]
+    rows += [("", language) for language in languages] if len(languages) > 1 else []
     return [
-        Summary(
-            kind,
-            mode,
-            len(group),
-            sum(item.exact for item in group) / len(group),
-            sum(item.similarity for item in group) / len(group),
-            sum(item.prompt_tokens for item in group) / len(group),
+        _summary(group, mode, position, language)
+        for position, language in rows
+        for mode in dict.fromkeys(item.mode for item in here)
+        if (
+            group := [
+                item
+                for item in here
+                if item.mode == mode
+                and position in ("", item.position)
+                and language in ("", item.language)
+            ]
         )
-        for (kind, mode), group in groups.items()
     ]
+
+
+def _summary(group: Sequence[Outcome], mode: Mode, position: str, language: str) -> Summary:
+    return Summary(
+        group[0].kind,
+        mode,
+        len(group),
+        sum(item.exact for item in group) / len(group),
+        sum(item.similarity for item in group) / len(group),
+        sum(item.prompt_tokens for item in group) / len(group),
+        position,
+        language,
+    )
 
 
 def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:

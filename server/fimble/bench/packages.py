@@ -1,4 +1,4 @@
-"""A workspace made of installed packages: real code that every installation has.
+"""A workspace made of packages: installed ones, which every installation has, or others by name.
 
 Copies, because installed packages lie in folders that the index passes over on purpose.
 """
@@ -13,6 +13,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fimble.bench.npm import fetch_npm_package, unpack_sources
 from fimble.errors import UsageError
 from fimble_context.syntax import detect
 
@@ -28,12 +29,21 @@ PACKAGES = (
 
 
 def copy_packages(names: Sequence[str], folder: Path) -> list[Path]:
-    """Copy the packages' Python files into ``folder``; the folders made, in the order of names.
+    """Copy the packages' source files into ``folder``; the folders made, in the order of names.
 
-    A package that is not installed is left out. Raises UsageError where none is.
+    A name is that of an installed Python package, ``npm:NAME@VERSION`` for what npm fetches
+    once, or an npm package's ``.tgz`` file. An installed package that is not there is left out.
+    Raises UsageError where there is none at all, and for an npm package that cannot be had.
     """
     made = []
     for name in names:
+        if name.startswith("npm:") or name.endswith(".tgz"):
+            fetched = name.startswith("npm:")
+            tarball = fetch_npm_package(name.removeprefix("npm:")) if fetched else Path(name)
+            target = folder / tarball.name.removesuffix(".tgz").replace("+", "_")
+            unpack_sources(tarball, target)
+            made.append(target)
+            continue
         spec = importlib.util.find_spec(name)
         places = list(spec.submodule_search_locations or ()) if spec is not None else []
         if not places:

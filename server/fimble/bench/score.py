@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-__all__ = ["edit_similarity", "is_exact", "normalised"]
+__all__ = ["compared", "edit_similarity", "is_exact", "normalised"]
 
 
 def normalised(text: str, lines: int) -> str:
     """The first ``lines`` lines without white space at their ends."""
     return "\n".join(line.rstrip() for line in text.strip().split("\n")[:lines])
+
+
+def compared(expected: str, answer: str) -> tuple[str, str]:
+    """Both without white space at the ends of lines, and with only as many lines as both have.
+
+    For what is inserted as it stands: white space in front counts.
+    """
+    ours = [line.rstrip() for line in answer.rstrip().split("\n")]
+    theirs = [line.rstrip() for line in expected.rstrip().split("\n")]
+    count = min(len(ours), len(theirs))
+    return "\n".join(theirs[:count]), "\n".join(ours[:count])
 
 
 def is_exact(expected: str, answer: str) -> bool:

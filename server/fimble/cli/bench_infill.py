@@ -12,7 +12,19 @@ from typing import cast
 import click
 
 from fimble.bench.cases import Case, draw_cases
-from fimble.bench.infill import MODES, Mode, Outcome, Summary, run_cases, summaries, to_json
+from fimble.bench.confidence_report import confidence_json, confidence_table
+from fimble.bench.cursor_cases import draw_cursor_cases
+from fimble.bench.infill import (
+    CONTEXT_MODES,
+    MODES,
+    Mode,
+    Outcome,
+    Summary,
+    run_cases,
+    summaries,
+    to_json,
+)
+from fimble.bench.layouts import LAYOUTS
 from fimble.bench.packages import PACKAGES, copy_packages
 from fimble.cli.output import echo_json, json_option, say
 from fimble.engine.client import LocalEngine
@@ -22,7 +34,14 @@ from fimble_context.index import WorkspaceIndex
 __all__ = ["command"]
 
 _INDEX_SECONDS = 600.0
-_NAMES = {"a": "prefix and suffix", "b": "ring of chunks", "c": "fimble"}
+_NAMES = {
+    "a": "prefix and suffix",
+    "b": "ring of chunks",
+    "c": "fimble",
+    "plain": "cursor's prefix",
+    "anchored": "line's, typed behind",
+    "healed": "the same, healed",
+}
 
 
 @click.command("infill")
@@ -31,7 +50,7 @@ _NAMES = {"a": "prefix and suffix", "b": "ring of chunks", "c": "fimble"}
     type=click.IntRange(1, 5000),
     default=100,
     show_default=True,
-    help="How many cases of each kind.",
+    help="How many cases of each kind; of cursor, of all its positions together.",
 )
 @click.option(
     "--budget",
@@ -42,29 +61,33 @@ _NAMES = {"a": "prefix and suffix", "b": "ring of chunks", "c": "fimble"}
 )
 @click.option(
     "--modes",
-    default=",".join(MODES),
-    show_default=True,
-    help="a: prefix and suffix only; b: a ring of line chunks; c: fimble's.",
+    default="",
+    help="By what is in a prompt: a (prefix and suffix only), b (a ring of line chunks), c "
+    "(fimble's). By its layout, as the server makes suggestions: plain, anchored, healed. Default: "
+    f"{','.join(CONTEXT_MODES)}, and with --kind cursor {','.join(LAYOUTS)}.",
 )
 @click.option(
     "--kind",
-    type=click.Choice(["cross", "in-file", "both"]),
+    type=click.Choice(["cross", "in-file", "both", "cursor", "all"]),
     default="both",
     show_default=True,
-    help="Whether masked code uses names from other files.",
+    help="Whether masked code uses names from other files; or cursor: the rest of a line after a "
+    "space, inside a word, after a bracket and at a line start, by turns.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Which cases are drawn.")
 @click.option(
     "--packages",
     default=",".join(PACKAGES),
     show_default=True,
-    help="Installed packages to take the code from.",
+    help="Where the code comes from: installed Python packages; npm:NAME@VERSION, which npm "
+    "fetches once; an npm package's .tgz file. Nothing of them is run.",
 )
 @click.option(
     "--share",
     type=click.IntRange(0, 90),
     default=None,
-    help="Percent of the budget that other files get at least, in mode c (default: by budget).",
+    help="Percent of the budget that other files get at least, in modes c, plain, anchored and "
+    "healed (default: by budget).",
 )
 @click.option(
     "--resume",
@@ -79,13 +102,21 @@ def command(
 ) -> None:  # fmt: skip
     """Fill masked lines and blocks of real code with the model, and compare prompts.
 
-    Code is taken from installed packages. Every mode gets the same cases and budget.
+    Code is taken from installed packages, unless others are named. Every mode gets the same
+    cases and budget, and the same seed draws the same cases.
+
+    Modes by layout also tell what the setting completion.minConfidence is worth: from which
+    confidence on how many suggestions are shown (coverage), and how many of those are right
+    (precision). The last line names the threshold that drops the most wrong suggestions while
+    at most 5 % of the right ones are lost. Right is a suggestion that is what was there, as far
+    as both go.
 
     \b
     Example:
       fimble bench infill --cases 8 --budget 1024
+      fimble bench infill --kind cursor --modes healed --packages npm:rxjs@7.8.2
     """
-    wanted = _modes(modes)
+    wanted = _modes(modes or ",".join(LAYOUTS if kind == "cursor" else CONTEXT_MODES))
     with tempfile.TemporaryDirectory(prefix="fimble-bench-") as temporary:
         folder = Path(temporary).resolve() / "workspace"
         folders = copy_packages([name for name in packages.split(",") if name], folder)
@@ -95,19 +126,24 @@ def command(
             if not index.wait(_INDEX_SECONDS):
                 raise UsageError("The packages could not be indexed in time.")
             drawn: list[Case] = []
-            if kind in ("cross", "both"):
+            if kind in ("cross", "both", "all"):
                 drawn += draw_cases(folders, index, "cross-file", cases, seed)
-            if kind in ("in-file", "both"):
+            if kind in ("in-file", "both", "all"):
                 drawn += draw_cases(folders, index, "in-file", cases, seed)
+            if kind in ("cursor", "all"):
+                drawn += draw_cursor_cases(folders, index, cases, seed)
             say(f"{len(drawn)} cases, {len(wanted)} modes, {budget} tokens a prompt")
             outcomes = asyncio.run(_run(model, index, drawn, budget, wanted, share, resume))
         finally:
             index.close()
     if as_json:
-        echo_json({"budget": budget, "seed": seed, "share": share, **to_json(outcomes)})
+        made = {**to_json(outcomes), "confidence": confidence_json(outcomes)}
+        echo_json({"budget": budget, "seed": seed, "share": share, **made})
         return
     for summary in summaries(outcomes):
         click.echo(_line(summary))
+    for line in confidence_table(outcomes):
+        click.echo(line)
 
 
 async def _run(
@@ -152,14 +188,16 @@ def _modes(text: str) -> tuple[Mode, ...]:
     unknown = [name for name in names if name not in MODES]
     if unknown or not names:
         raise UsageError(
-            f"“{text}” names no modes.", next_step="Write some of a, b and c, such as a,c."
+            f"“{text}” names no modes.",
+            next_step=f"Write some of {', '.join(MODES)}, such as a,c.",
         )
     return cast("tuple[Mode, ...]", names)
 
 
 def _line(summary: Summary) -> str:
+    part = summary.position or summary.language or "all"
     return (
-        f"{summary.kind:10} {summary.mode} {_NAMES[summary.mode]:18} "
+        f"{summary.kind:10} {part:16} {summary.mode:8} {_NAMES[summary.mode]:20} "
         f"cases {summary.cases:4}  exact {summary.exact:6.1%}  "
         f"similarity {summary.similarity:6.1%}  prompt {summary.prompt_tokens:7.0f} tokens"
     )
