@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fimble.bench import npm
+from fimble import system
 from fimble.bench.npm import fetch_npm_package, unpack_sources
 from fimble.bench.packages import copy_packages
 from fimble.errors import UsageError
@@ -108,7 +108,7 @@ def fake_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     script.chmod(0o755)
     monkeypatch.setenv("FIMBLE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(npm.system, "find_program", lambda name: script)
+    monkeypatch.setattr(system, "find_program", lambda name: script)
     return tmp_path / "calls"
 
 
@@ -129,6 +129,6 @@ def test_a_package_that_npm_cannot_get() -> None:
 
 def test_without_npm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FIMBLE_HOME", str(tmp_path))
-    monkeypatch.setattr(npm.system, "find_program", lambda name: None)
+    monkeypatch.setattr(system, "find_program", lambda name: None)
     with pytest.raises(UsageError, match="not installed"):
         fetch_npm_package("rxjs@7.8.2")
