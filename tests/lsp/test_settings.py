@@ -19,12 +19,13 @@ from fimble.lsp.settings import LogSettings, Settings, merge_settings, parse_set
         (
             {"completion": {"maxTokens": 8, "disabledLanguages": ["c"]}, "log": {"level": "debug"}},
             Settings(
-                CompletionSettings(max_tokens=8, disabled_languages=("c",)), LogSettings("debug")
+                completion=CompletionSettings(max_tokens=8, disabled_languages=("c",)),
+                log=LogSettings("debug"),
             ),
         ),
         (
             {"completion.enabled": False, "completion": {"excludePatterns": [".env"]}},
-            Settings(CompletionSettings(enabled=False, exclude_patterns=(".env",))),
+            Settings(completion=CompletionSettings(enabled=False, exclude_patterns=(".env",))),
         ),
         ({"client": {"anything": 1}, "trace": {"server": "off"}}, Settings()),
     ],

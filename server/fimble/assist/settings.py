@@ -1,4 +1,4 @@
-"""What a user may choose about completions, chat and edits. Plain data; where from is not known here.
+"""What a user may choose about completions, chat and edits. Plain data, from wherever it comes.
 
 A field's metadata holds its limits, so that whoever reads settings from a user (the language
 server, the command line) checks them against the same numbers.
