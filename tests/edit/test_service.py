@@ -191,7 +191,7 @@ async def test_cancelled_after_any_token(tmp_path: Path, pieces: int) -> None:
         if len(heard) == pieces:
             work.cancel()
 
-    work = asyncio.ensure_future(service.edit(request_for(SOURCE), on_tokens))  # type: ignore[assignment]
+    work = asyncio.ensure_future(service.edit(request_for(SOURCE), on_tokens))
     while not engine.requests:
         await asyncio.sleep(0)
     if pieces:
