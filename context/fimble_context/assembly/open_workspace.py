@@ -52,6 +52,7 @@ from fimble_context.workspace.paths import path_key
 __all__ = ["Workspace"]
 
 _MOST_KEPT = 8
+_MOST_SHOWN = 4_000
 _LONGEST_PARSED = 60_000  # code points, up to which imports are read from the document itself
 _MOST_LINES = 30  # how far a prompt's pieces go with the cursor within a scope
 
@@ -89,6 +90,7 @@ class Workspace:
         self._share = share
         self._lookup = Lookup(self.index)
         self._texts = FileTexts(limits)
+        self._shown: dict[Path, str] = {}
         self._similar = SimilarCode(self._lookup, self._text_of, self.shown_path)
         self._recent = RecentWork()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -270,6 +272,14 @@ class Workspace:
 
     def shown_path(self, path: Path) -> str:
         """The path that sections name: relative to its workspace folder, forward slashes."""
+        shown = self._shown.get(path)
+        if shown is None:
+            if len(self._shown) >= _MOST_SHOWN:
+                self._shown.clear()
+            shown = self._shown[path] = self._path_to_show(path)
+        return shown
+
+    def _path_to_show(self, path: Path) -> str:
         folder = self.index.policy.folder_of(path)
         if folder is None:
             return path.name
@@ -330,7 +340,10 @@ class Workspace:
         asked = self._asked(document, path)
         if path is not None and not self.index.allowed(path):
             return [], frozenset()
-        found = ranked_candidates(asked, near, recent, self._lookup, self._similar, self.shown_path)
+        with self.index.project.looking_once():
+            found = ranked_candidates(
+                asked, near, recent, self._lookup, self._similar, self.shown_path
+            )
         return found, frozenset(item.key for item in found if item.wanted)
 
     def _asked(self, document: Document, path: Path | None) -> Asked:

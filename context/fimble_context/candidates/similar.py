@@ -46,7 +46,8 @@ class SimilarCode:
         files = [path for item in found if (path := Path(item.path)) != file][:_MOST_FILES]
         words = {term(word): word for word in near.identifiers}
         chunks = [(path, chunk) for path in files for chunk in self._chunks_of(path)]
-        common = [words.keys() & chunk.terms for _, chunk in chunks]
+        wanted = frozenset(words)
+        common = [wanted & chunk.terms for _, chunk in chunks]
         spread = Counter(number for numbers in common for number in numbers)
         taken: Counter[Path] = Counter()
         chosen: list[Candidate] = []
@@ -100,7 +101,7 @@ def _between(definitions: Sequence[Fact], start: int, end: int) -> Iterator[Fact
 
 
 def _ranked(
-    chunks: Sequence[ChunkTerms], common: Sequence[set[int]], spread: Counter[int]
+    chunks: Sequence[ChunkTerms], common: Sequence[frozenset[int]], spread: Counter[int]
 ) -> list[int]:
     """The numbers of the chunks that have enough in common, the most alike first."""
     weights = {item: math.log((len(chunks) + 1.0) / count) for item, count in spread.items()}

@@ -6,6 +6,7 @@ of change. A settings file that cannot be read or parsed is as good as none.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -36,6 +37,29 @@ class Project:
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(Path(os.path.abspath(folder)) for folder in folders)  # noqa: PTH100
         self._parsed: dict[tuple[str, Path], tuple[tuple[int, int], Any]] = {}
+        self._seen: dict[tuple[str, Path | str], Any] | None = None
+
+    @contextlib.contextmanager
+    def looking_once(self) -> Iterator[None]:
+        """Within the block, what has been looked at is not looked at again.
+
+        One assembly asks for the same folders hundreds of times.
+        """
+        self._seen = {}
+        try:
+            yield
+        finally:
+            self._seen = None
+
+    def once(self, question: str, path: Path | str, ask: Callable[[], _T]) -> _T:
+        """The answer to a question about a path; see ``looking_once``."""
+        seen = self._seen
+        if seen is None:
+            return ask()
+        key = (question, path)
+        if key not in seen:
+            seen[key] = ask()
+        return seen[key]  # type: ignore[no-any-return]
 
     def root_of(self, path: Path) -> Path:
         """The innermost workspace folder around ``path``; its own folder where there is none."""
@@ -58,16 +82,22 @@ class Project:
                     return folder / name
         return None
 
-    def is_file(self, path: Path) -> bool:
+    def is_file(self, path: Path | str) -> bool:
         """Whether there is such a file."""
+        return self.once("file", path, lambda: self._is_file(path))
+
+    def is_folder(self, path: Path | str) -> bool:
+        """Whether there is such a folder."""
+        return self.once("folder", path, lambda: self._is_folder(path))
+
+    def _is_file(self, path: Path | str) -> bool:
         # os.path answers False where Path raises: names too long, no permission, NUL.
         try:
             return os.path.isfile(path)  # noqa: PTH113
         except ValueError:
             return False
 
-    def is_folder(self, path: Path) -> bool:
-        """Whether there is such a folder."""
+    def _is_folder(self, path: Path | str) -> bool:
         try:
             return os.path.isdir(path)  # noqa: PTH112
         except ValueError:

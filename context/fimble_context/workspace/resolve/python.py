@@ -8,6 +8,7 @@ A regular package or module anywhere wins over a namespace package, as in Python
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +29,8 @@ def resolve(import_: Import, from_path: Path, project: Project) -> list[Path]:
         base = _above(from_path, dots)
         places = [base] if base is not None else []
     else:
-        places = list(_places(from_path, project))
+        # A folder's files start from the same places.
+        places = project.once("places", from_path.parent, lambda: list(_places(from_path, project)))
     module = _module(places, parts, project)
     if module is None:
         return []
@@ -102,30 +104,41 @@ def _module(places: list[Path], parts: list[str], project: Project) -> Path | No
         return places[0] if places else None
     namespaces = []
     for place in places:
-        target = place.joinpath(*parts)
+        # Text, not paths: this is asked for each import of each file on the way.
+        target = os.path.join(place, *parts)  # noqa: PTH118
         file = _module_file(target, project)
         if file is not None:
             return file
         if project.is_folder(target):
-            namespaces.append(target)
+            namespaces.append(Path(target))
     return namespaces[0] if namespaces else None
 
 
-def _module_file(target: Path, project: Project) -> Path | None:
+def _module_file(target: str, project: Project) -> Path | None:
     """``a/b`` → ``a/b/__init__.py`` or ``a/b.py``; stubs where there is no code."""
-    packages = (target / f"__init__{ending}" for ending in _ENDINGS)
-    modules = (target.parent / f"{target.name}{ending}" for ending in _ENDINGS)
-    return project.first_file(path for paths in (packages, modules) for path in paths)
+    return project.once("module", target, lambda: _look_for_module(target, project))
+
+
+def _look_for_module(target: str, project: Project) -> Path | None:
+    if project.is_folder(target):
+        for ending in _ENDINGS:
+            if project.is_file(file := os.path.join(target, f"__init__{ending}")):  # noqa: PTH118
+                return Path(file)
+    for ending in _ENDINGS:
+        if project.is_file(file := target + ending):
+            return Path(file)
+    return None
 
 
 def _files(module: Path, import_: Import, project: Project) -> list[Path]:
     init = project.is_folder(module)
-    own = _module_file(module, project) if init else module
+    own = _module_file(str(module), project) if init else module
     folder = module if init else (module.parent if module.stem == "__init__" else None)
     found: dict[Path, None] = {}
     rest = import_.wildcard or not import_.names
     for name, _ in import_.names:
-        submodule = _module_file(folder / name, project) if folder is not None else None
+        target = os.path.join(folder, name) if folder is not None else None  # noqa: PTH118
+        submodule = _module_file(target, project) if target is not None else None
         if submodule is not None and submodule != own:
             found[submodule] = None
         else:
