@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
 from fimble.assist.edit.documentation import documentation_of
 from fimble.assist.edit.placing import indent_unit
-from fimble.assist.layout import prompt_text
 from fimble_context.syntax import Document, outline, walk
-from fimble_context.workspace import mask_secrets
 
-__all__ = ["documentation_examples", "habits"]
+__all__ = ["documentation_style", "habits"]
 
 _MOST_READ = 200_000
-_MOST_EXAMPLES = 2
-_SHORTEST, _LONGEST = 15, 700
+_STYLES = (
+    (re.compile(r"^\s*(?:Args|Arguments|Returns|Raises|Yields):\s*$", re.MULTILINE),
+     "sections such as Args:, Returns: and Raises:"),
+    (re.compile(r"^\s*(?:Parameters|Returns|Raises)\s*\n\s*-{3,}", re.MULTILINE),
+     "NumPy's sections, underlined with dashes"),
+    (re.compile(r"^\s*:(?:param|return|raises|type)\b", re.MULTILINE),
+     "fields such as :param name: and :return:"),
+    (re.compile(r"@param\b"), "/** … */ with @param and @return"),
+    (re.compile(r"<summary>"), "/// with <summary> and <param>"),
+)  # fmt: skip
 _SINGLE = re.compile(r"(?<![\w'])'[^'\n]*'(?!')")
 _DOUBLE = re.compile(r'(?<![\w"])"[^"\n]*"(?!")')
 
@@ -37,21 +42,25 @@ def habits(document: Document) -> list[str]:
     return found
 
 
-def documentation_examples(document: Document, but: str) -> list[str]:
-    """Documentation of other definitions of the file than ``but``, to show its style."""
+def documentation_style(document: Document, but: str) -> str:
+    """A sentence on how other definitions of the file than ``but`` are documented.
+
+    Empty where none are. In words, since a small model takes an example for the code.
+    """
     if len(document.text) > _MOST_READ:
-        return []
-    found: list[str] = []
-    for symbol in walk(outline(document)):
-        text = documentation_of(document, symbol) if symbol.name != but else ""
-        if _SHORTEST <= len(text) <= _LONGEST and symbol.body_start is not None:
-            found.append(mask_secrets(_dedented(prompt_text(text))))
-    # Those with several lines show more of a style.
-    found.sort(key=lambda text: (-min(text.count("\n"), 6), len(text)))
-    return found[:_MOST_EXAMPLES]
-
-
-def _dedented(text: str) -> str:
-    """Without the indentation that all lines but the first have."""
-    first, newline, rest = text.partition("\n")
-    return f"{first}{newline}{textwrap.dedent(rest)}"
+        return ""
+    found = [
+        documentation_of(document, symbol)
+        for symbol in walk(outline(document))
+        if symbol.name != but and symbol.body_start is not None
+    ]
+    found = [text for text in found if text]
+    if not found:
+        return ""
+    whole = "\n".join(found)
+    for pattern, words in _STYLES:
+        if pattern.search(whole):
+            return f"Follow the style of the file: {words}."
+    if all("\n" not in text for text in found):
+        return "Follow the style of the file: one line."
+    return "Follow the style of the file: a line that sums up, then plain sentences."

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fimble.assist.chat.conversation import MESSAGE_TOKENS
-from fimble.assist.edit.conventions import documentation_examples, habits
-from fimble.assist.edit.target import Target
+from fimble.assist.edit.conventions import documentation_style, habits
+from fimble.assist.edit.target import FUNCTIONS, Target
 from fimble.assist.edit.tasks import EditTask
 from fimble.assist.layout import prompt_text
 from fimble.assist.settings import EditSettings
@@ -123,13 +123,19 @@ def _values(
     path: str,
 ) -> dict[str, Any]:
     document = target.document
+    language = document.syntax_language
     name = target.symbol.name if target.symbol is not None else ""
     return {
         "code": target.shown,
         "language": language_of(target) or "text",
         "path": path,
         "symbol": name,
-        "headers": [mask_secrets(prompt_text(header)) for header in context.headers],
+        "language_name": language.name if language is not None else "",
+        "what": _what(target),
+        # Whoever reads of a class around a function writes the class.
+        "headers": [
+            mask_secrets(prompt_text(header)) for header in context.headers if task.headers
+        ],
         "sections": [
             {
                 "path": section.path,
@@ -143,10 +149,18 @@ def _values(
         "problems": [_problem(target, item) for item in list(diagnostics)[:_MOST_PROBLEMS]],
         "instruction": mask_secrets(prompt_text(instruction.strip())),
         "habits": habits(document),
-        "examples": documentation_examples(document, name) if task.keeps == "code" else [],
+        "style": documentation_style(document, name) if task.keeps == "code" else "",
         "around": _around(target),
         "mark": _MARK,
     }
+
+
+def _what(target: Target) -> str:
+    """What the code is called: a function, a class, or just code."""
+    kind = target.symbol.kind if target.symbol is not None else ""
+    if kind in FUNCTIONS:
+        return "function"
+    return kind if kind in ("class", "interface", "struct", "enum") else "code"
 
 
 def _problem(target: Target, item: Diagnostic) -> dict[str, Any]:

@@ -51,6 +51,7 @@ __all__ = ["EditOutcome", "EditRequest", "EditService", "rebased"]
 #: The second try sees the first answer: so much of it at most, in code points.
 _LONGEST_SHOWN = 12_000
 _TRIES = 2
+_MENDED = ("syntax", "unterminated", "changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +297,19 @@ class EditService:
             room = info.window - prompt.tokens - asked.usage.completion_tokens - prompt.max_tokens
             if not verdict.again or asked.tries == _TRIES or room < 128:
                 raise asked.refusal(verdict)
-            told = self._templates().render("edit/again", {"reason": verdict.reason})
-            messages += [
-                ChatMessage("assistant", answer[:_LONGEST_SHOWN]),
-                ChatMessage("user", told),
-            ]
+            messages = self._again(prompt, verdict, answer)
+
+    def _again(self, prompt: EditPrompt, problem: Problem, answer: str) -> list[ChatMessage]:
+        """The second try: with the first answer where that is to be mended, else anew."""
+        shown = problem.name in _MENDED
+        values = {"reason": problem.reason, "shown": shown}
+        told = self._templates().render("edit/again", values)
+        *before, asked = prompt.messages
+        if shown:
+            said = ChatMessage("assistant", answer[:_LONGEST_SHOWN])
+            return [*prompt.messages, said, ChatMessage("user", told)]
+        # Whoever sees an answer of his own at no temperature gives it again.
+        return [*before, ChatMessage("user", f"{asked.content}\n\n{told}")]
 
 
 @dataclass(slots=True)

@@ -32,6 +32,8 @@ class EditTask:
     least_lines: int = 1
     #: Kinds of other files' code that help; more only distracts a small model.
     context: tuple[str, ...] = ("definition",)
+    #: Whether the prompt says what is around the code.
+    headers: bool = False
     languages: tuple[str, ...] = ()
 
 
@@ -47,8 +49,9 @@ TASKS = {
             "do what the instruction says",
             about="statements",
             context=("definition", "sibling", "caller"),
+            headers=True,
         ),
-        EditTask("fix", "Fix {}", "correct what is wrong", about="statements"),
+        EditTask("fix", "Fix {}", "correct what is wrong", about="statements", headers=True),
         EditTask("simplify", "Simplify {}", "say the same with less", least_lines=2),
         EditTask("optimise", "Optimise {}", "do the same in less time or memory", least_lines=2),
         EditTask(
@@ -82,6 +85,7 @@ TASKS = {
             "tests",
             "Write tests for {}",
             "put tests where the project keeps them",
+            headers=True,
             about="definition",
             needs="definition",
             languages=(
