@@ -1,0 +1,40 @@
+"""``python -m tests.clients.nvim.scripted_server FILE``: the real server, a scripted engine.
+
+``FILE`` is JSON and read at every request: ``{"rules": [[WORD, ANSWER], …], "delay": SECONDS,
+"piece": CHARACTERS}``. The first rule answers whose word the prompt has; ANSWER is a text, or a
+list of candidates. Without one the answer is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from fimble.engine.protocol import CompletionRequest
+from fimble.lsp.entry import serve
+from tests.support.scripted_engine import Script, ScriptedEngine, prompt_as_text
+
+
+def main(file: Path) -> int:
+    def said() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return found
+
+    def answer(request: CompletionRequest) -> Script:
+        script = said()
+        engine.delay, engine.piece = script.get("delay", 0.0), script.get("piece", 0)
+        prompt = prompt_as_text(request.prompt) + "".join(m.content for m in request.messages)
+        for word, text in script["rules"]:
+            if word in prompt:
+                found: Script = text
+                return found
+        return ""
+
+    engine = ScriptedEngine(answer)
+    return serve(None, connect=lambda model, on_event: engine)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
