@@ -66,8 +66,8 @@ class FakeBinding:
         return [self.cache[at] for at in sorted(self.cache)]
 
 
-def request(prefix: str, middle: str = "", suffix: str = "\n", **more: int) -> InfillRequest:
-    return InfillRequest(prefix, middle, suffix, **more)  # type: ignore[arg-type]
+def request(prefix: str, middle: str = "", suffix: str = "\n") -> InfillRequest:
+    return InfillRequest(prefix, middle, suffix)
 
 
 def spelled(tokens: Sequence[int]) -> str:
@@ -115,27 +115,27 @@ def test_long_runs_are_shifted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "more", "content"),
+    ("said", "asked", "content"),
     [
-        ("one\ntwo", {}, "one\ntwo"),
-        ("abcdef", {"most_tokens": 3}, "abc"),
+        ("one\ntwo", request(""), "one\ntwo"),
+        ("abcdef", InfillRequest("", "", "\n", most_tokens=3), "abc"),
         # Cut at the line that is indented too little, behind its indentation.
-        ("one\n    two\n  three", {"indent": 4}, "one\n    two\n  "),
+        ("one\n    two\n  three", InfillRequest("", "", "\n", indent=4), "one\n    two\n  "),
     ],
     ids=["by itself", "tokens", "indentation"],
 )
-def test_ends(said: str, more: dict[str, int], content: str) -> None:
-    assert LlamaServer(FakeBinding(said)).answer(request("", **more)).content == content
+def test_ends(said: str, asked: InfillRequest, content: str) -> None:
+    assert LlamaServer(FakeBinding(said)).answer(asked).content == content
 
 
 def test_the_time_limit_waits_for_a_line_end() -> None:
     ticks = count()
     server = LlamaServer(FakeBinding("ab\ncd\nef\n"), clock=lambda: next(ticks) / 1000)
-    answer = server.answer(request("", predict_ms=4))
+    answer = server.answer(InfillRequest("", "", "\n", predict_ms=4))
     assert answer.content == "ab\ncd\n"
 
 
 def test_a_warm_up_says_nothing() -> None:
     model = FakeBinding()
-    answer = LlamaServer(model).answer(request("", most_tokens=0))
+    answer = LlamaServer(model).answer(InfillRequest("", "", "", most_tokens=0))
     assert (answer.content, answer.computed_tokens) == ("", model.appended)

@@ -54,7 +54,9 @@ async def client(home: Path) -> AsyncIterator[pytest_lsp.LanguageClient]:
             types.ClientCapabilities(
                 window=types.WindowClientCapabilities(work_done_progress=True),
                 workspace=types.WorkspaceClientCapabilities(configuration=True),
-            )
+            ),
+            # Nothing that a model with random weights says is sure.
+            initialization_options={"completion": {"minConfidence": 0.0}},
         )
     )
     assert result.capabilities.inline_completion_provider is not None

@@ -63,7 +63,8 @@ async def tell(wire: Wire, command: str, *arguments: Any) -> None:
 async def session_with_each_outcome(home: Path, clock: Path, **settings: Any) -> None:
     """Accepts a, accepts the first character of b, types something else in c, types d."""
     clock.write_text("0", encoding="utf-8")
-    completion = {"ahead": False, "maxTokens": 8}
+    # Nothing that a model with random weights says is sure.
+    completion = {"ahead": False, "maxTokens": 8, "minConfidence": 0.0}
     options = {"completion": completion, **settings}
     async with served(home, [sys.executable, "-c", SERVE, str(clock)]) as server:
         wire = server.wire
