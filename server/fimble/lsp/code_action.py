@@ -11,11 +11,12 @@ capability ``fimble.promptForInstruction``, and gets an action with the command
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from fimble.assist.edit.place import document_problem, place_of
 from fimble.assist.edit.problems import Problem
@@ -31,6 +32,8 @@ from fimble_context.syntax import Document
 from fimble_context.workspace import Policy
 
 __all__ = ["EDIT_COMMAND", "OPTIONS", "CodeActions"]
+
+logger = logging.getLogger(__name__)
 
 EDIT_COMMAND = "fimble.edit"
 _PROMPT_COMMAND = "fimble.promptEdit"
@@ -242,7 +245,10 @@ class CodeActions:
         applied = False
         if self._edits.abilities.applies:
             params = types.ApplyWorkspaceEditParams(edit, label=outcome.about)
-            applied = (await self._apply_edit(params)).applied
+            try:
+                applied = (await self._apply_edit(params)).applied
+            except JsonRpcException:
+                logger.warning("the editor did not say whether it applied an edit")
         return {
             "applied": applied,
             "edit": edit,
