@@ -141,6 +141,21 @@ async def test_an_edit_outside_of_the_prompt_is_no_matter() -> None:
     assert second[2] == "x"
 
 
+async def test_who_jumps_to_the_imports_and_back_finds_the_anchor_again() -> None:
+    far = "".join(f"far_{n} = {n}\n" for n in range(2000))
+    typist = Typist(healing([""]), f"{far}│\n{far}", max_prompt_tokens=200)
+    await typist.ask()
+    here, typist.cursor = typist.cursor, 0
+    typist.type("import os\n")
+    await typist.ask()
+    typist.cursor = here + len("import os\n")
+    typist.type("x")
+    await typist.ask()
+    first, elsewhere, back = asked(typist)
+    assert first[:2] == back[:2] != elsewhere[:2]
+    assert back[2] == "x"
+
+
 async def test_a_new_anchor_after_a_long_suggestion_was_accepted() -> None:
     accepted = "b = 2\nc = 3\nd = 4\ne = 5\nf = 6\ng = 7"
     typist = Typist(healing([Answer("")]), f"a = 1\n│\n{BELOW}")

@@ -168,6 +168,16 @@ def test_a_document_keeps_its_slot_when_its_prompt_changes_altogether() -> None:
     assert pool.run(C, "a") is a
 
 
+def test_a_document_may_come_back_to_where_it_was_while_there_is_room() -> None:
+    pool = Pool(2)
+    here, there = pool.run(A, "a"), pool.run(B, "a")
+    assert here is not there
+    assert pool.run([*A, 1], "a") is here
+    # No room for a third: the older of its own goes, and nobody else's.
+    assert pool.run(C, "a") is there
+    assert pool.run([*A, 1, 2], "a") is here
+
+
 def test_the_least_recently_used_goes_when_there_is_no_room() -> None:
     pool = Pool(2)
     a, b = pool.run(A, "a"), pool.run(B, "b")

@@ -26,6 +26,7 @@ __all__ = ["Anchor", "AnchoredPrompt", "Anchors", "anchor_at", "anchor_of", "anc
 MOST_TYPED = 480
 MOST_LINES = 8
 _KEPT = 16
+_KEPT_EACH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +57,22 @@ class AnchoredPrompt:
 
 
 class Anchors:
-    """The anchor of each document, told apart by name."""
+    """The newest anchors of each document, told apart by name: users jump, and come back."""
 
     def __init__(self) -> None:
-        self._anchors: OrderedDict[str, Anchor] = OrderedDict()
+        self._anchors: OrderedDict[str, list[Anchor]] = OrderedDict()
 
     def get(self, name: str, place: Place) -> Anchor | None:
-        """The document's anchor, if it still holds for ``place``."""
-        anchor = self._anchors.get(name)
-        if anchor is None or anchor.typed(place) is None:
-            return None
-        self._anchors.move_to_end(name)
-        return anchor
+        """The document's newest anchor that holds for ``place``."""
+        for anchor in reversed(self._anchors.get(name, [])):
+            if anchor.typed(place) is not None:
+                self._anchors.move_to_end(name)
+                return anchor
+        return None
 
     def set(self, name: str, anchor: Anchor) -> None:
-        """Makes ``anchor`` the one of a document."""
-        self._anchors[name] = anchor
+        """Adds an anchor to those of a document."""
+        self._anchors[name] = [*self._anchors.get(name, []), anchor][-_KEPT_EACH:]
         self._anchors.move_to_end(name)
         while len(self._anchors) > _KEPT:
             self._anchors.popitem(last=False)
@@ -81,14 +82,20 @@ class Anchors:
 
         There is time now to make a new one, before the user types on.
         """
-        anchor = self._anchors.get(name)
-        typed = None if anchor is None else anchor.typed(place)
-        if typed is None or 2 * len(typed) > MOST_TYPED or 2 * typed.count("\n") > MOST_LINES:
-            self.forget(name)
+        self._anchors[name] = [
+            anchor for anchor in self._anchors.get(name, []) if not _is_long(anchor.typed(place))
+        ]
 
     def forget(self, name: str) -> None:
         """The document's next prompt is a new one."""
         self._anchors.pop(name, None)
+
+
+def _is_long(typed: str | None) -> bool:
+    """Whether half of what may be typed behind an anchor is; not so at another place."""
+    if typed is None:
+        return False
+    return 2 * len(typed) > MOST_TYPED or 2 * typed.count("\n") > MOST_LINES
 
 
 def anchor_at(place: Place) -> tuple[Document, int]:

@@ -165,7 +165,8 @@ class SlotPool:
 
     def _choose(self, ids: Sequence[int], document: str) -> Slot | None:
         """A free slot: the one that keeps most, without wiping another document's state
-        for a few common tokens while there is room for a new one.
+        for a few common tokens while there is room for a new one. A document may hold two:
+        users jump to another place of it, and come back.
         """
         free = [slot for slot in self.slots if slot.holder is None]
         # max takes the first of equals: the least recently used.
@@ -173,13 +174,13 @@ class SlotPool:
         best = max(free, key=lambda slot: slot.reusable(ids), default=None)
         if best is not None and best.ids and _worth_it(best, ids):
             return best
-        own = [slot for slot in free if document and slot.document == document]
-        if own:
-            return max(own, key=lambda slot: slot.reusable(ids))
         if len(self.slots) < self._limit:
             made = self._make_slot()
             self.slots.append(made)
             return made
+        own = [slot for slot in free if document and slot.document == document]
+        if own:
+            return max(own, key=lambda slot: slot.reusable(ids))
         return free[0] if free else None
 
 
