@@ -223,7 +223,7 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 
 @posix_only
 def test_a_conversation_on_a_terminal(slow: CommandLine, root: Path) -> None:
-    terminal = Terminal(slow.home, root, "--max-tokens", "400")
+    terminal = Terminal(slow.home, root, "--max-tokens", "1024")
     terminal.until("Ctrl-D ends.*>")
     terminal.type("/help\r")
     terminal.until(r"my notes\.txt.*>")
@@ -231,17 +231,24 @@ def test_a_conversation_on_a_terminal(slow: CommandLine, root: Path) -> None:
     # Alt+Enter begins a line, Enter sends; Ctrl-C stops the answer and nothing else.
     terminal.type("first line\x1b\rghp_" + "a1B2" * 10 + " @file:.env\r")
     terminal.until("engine is being started|model is being loaded", seen=seen)
-    time.sleep(6)
+    # Wherever it is by now: starting, loading, reading or answering.
+    time.sleep(3)
     terminal.type("\x03")
-    terminal.until("Stopped", seen=seen)
+    # Each time a prompt is waited for: before it, the terminal itself would take the keys.
+    terminal.until("Stopped.*>", seen=seen)
     seen = len(terminal.shown)
     terminal.type("/nonsense\r")
-    terminal.until("There is no command", seen=seen)
+    terminal.until("There is no command.*>", seen=seen)
     # A word is completed by Tab.
     seen = len(terminal.shown)
     terminal.type("/hel\t")
-    terminal.until("/help", seen=seen)
-    terminal.type("\x03\x04")
+    terminal.until("p", seen=seen)  # only what is new is drawn
+    terminal.type("\r")
+    terminal.until(r"begin anew.*my notes\.txt.*>", seen=seen)
+    seen = len(terminal.shown)
+    terminal.type("\x03")
+    terminal.until(">", seen=seen)
+    terminal.type("\x04")
     assert terminal.ended() == 0
     history = slow.home / "chat_history"
     kept = history.read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ visits to other files. Answers are drawn without chance (temperature 0).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -225,7 +226,7 @@ async def _ask(engine: Engine, number: int, case: Case, mode: Mode, context: Con
         completion_prompt(context),
         max_tokens=_MOST_TOKENS[case.shape],
         stop=("\n",) if case.shape == "line" else (),
-        document=f"bench {number} {mode}",
+        document=f"bench {os.getpid()} {number} {mode}",
     )
     text, prompt_tokens = "", 0
     chunks = engine.complete(request)

@@ -10,6 +10,7 @@ told of the engine, and whether the engine is told to heal.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -62,7 +63,9 @@ async def suggest(
     )
     service = CompletionService(laid_out, assemble)
     try:
-        suggestion = await service.complete(document, offset, settings, name=f"bench {layout}")
+        # Two runs beside each other must not replace each other's requests at the engine.
+        name = f"bench {os.getpid()} {layout}"
+        suggestion = await service.complete(document, offset, settings, name=name)
     finally:
         service.end_all()
     return Answered(
