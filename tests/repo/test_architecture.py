@@ -55,6 +55,7 @@ ALLOWED = {
     },
     "fimble.bench": {
         "fimble.errors",
+        "fimble.system",
         "fimble.models",
         "fimble.engine",
         "fimble.assist",
