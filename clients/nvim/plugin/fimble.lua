@@ -4,6 +4,9 @@ if vim.g.loaded_fimble or vim.fn.has("nvim-0.11") == 0 then
 end
 vim.g.loaded_fimble = true
 
+vim.api.nvim_set_hl(0, "FimbleSuggestion", { default = true, link = "NonText" })
+vim.api.nvim_set_hl(0, "FimbleHint", { default = true, link = "MoreMsg" })
+
 vim.api.nvim_create_user_command("Fimble", function(call)
   require("fimble.command").run(call)
 end, {

@@ -28,7 +28,8 @@ def main(file: Path) -> int:
         prompt = prompt_as_text(request.prompt) + "".join(m.content for m in request.messages)
         for word, text in script["rules"]:
             if word in prompt:
-                found: Script = text
+                # As an engine does, no more than were asked for.
+                found: Script = text[: request.n] if isinstance(text, list) else text
                 return found
         return ""
 

@@ -172,7 +172,12 @@ function M.restart()
     vim.defer_fn(function()
       for buf in pairs(buffers) do
         if vim.api.nvim_buf_is_loaded(buf) then
-          vim.lsp.start(config, { bufnr = buf, reuse_client = function() return false end })
+          vim.lsp.start(config, {
+            bufnr = buf,
+            reuse_client = function()
+              return false
+            end,
+          })
         end
       end
     end, 500)
@@ -194,7 +199,15 @@ function M.config()
     settings = { fimble = next(given.settings) and given.settings or vim.empty_dict() },
     -- 0.11 does not know of inline completion; without this the server would offer its
     -- suggestions as completion items.
-    capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
+    capabilities = {
+      textDocument = { inlineCompletion = { dynamicRegistration = false } },
+      experimental = { fimble = { promptForInstruction = true } },
+    },
+    commands = {
+      ["fimble.promptEdit"] = function(command)
+        require("fimble.edits").prompted(command)
+      end,
+    },
     handlers = { ["fimble/status"] = status.hear, ["$/progress"] = on_progress },
     on_attach = on_attach,
     on_exit = on_exit,

@@ -14,12 +14,9 @@ function M.setup(given)
   end
   local program = options.current.cmd[1]
   if vim.fn.executable(program) == 0 then
-    vim.notify(
-      ("fimble: %s is not an executable program. Install fimble, or name it in setup's cmd; "):format(
-        program
-      ) .. ":checkhealth fimble says more.",
-      vim.log.levels.WARN
-    )
+    local text =
+      "fimble: %s is not an executable program. Install fimble, or name it in setup's cmd."
+    vim.notify(text:format(program), vim.log.levels.WARN)
     return
   end
   vim.lsp.config("fimble", require("fimble.client").config())

@@ -66,10 +66,7 @@ function M.lines(client)
   local budget = status.budget
   if type(budget) == "table" then
     local text = "prompts of %d tokens (%d to %d), answers of %d"
-    table.insert(
-      lines,
-      text:format(budget.prompt, budget.floor, budget.ceiling, budget.answer)
-    )
+    table.insert(lines, text:format(budget.prompt, budget.floor, budget.ceiling, budget.answer))
   end
   local enabled = require("fimble.suggestions").enabled()
   table.insert(lines, "suggestions: " .. (enabled and "on" or "off"))
