@@ -1,7 +1,4 @@
-"""Which models are in memory: resolves names, loads, replaces, unloads.
-
-One for completion and one for chat may be there at once, where the memory planner says that
-both fit; else the one that was asked for last takes the other's place, and says so.
+"""Which model is in memory: resolves names, loads, replaces, unloads. One at a time.
 
 ``ensure`` and ``unload`` are for the worker thread, which alone touches the runtime;
 tokenizers may be had from any thread. Knows nothing of requests.
@@ -16,12 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from fimble.engine.loaded import LoadedModel, Stage, load_model
-from fimble.engine.memory_room import fits_beside
+from fimble.engine.loaded import LoadedModel, load_model
 from fimble.engine.metrics import Metrics
 from fimble.engine.options import EngineOptions
 from fimble.engine.package import PackageConfig, package_stamp, read_package_config
-from fimble.engine.provider_choice import choose_provider, inspection_of
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import FimbleError, LoadFailed
 from fimble.models.store import Store
@@ -35,8 +30,6 @@ State = Literal["idle", "loading", "ready", "failed"]
 #: Typing into a package that cannot be loaded must not try it at every key.
 _FAILURE_SECONDS = 10.0
 _TOKENIZERS = 2
-#: One for completion, one for chat and edits.
-_MODELS = 2
 
 
 class ModelHost:
@@ -56,23 +49,8 @@ class ModelHost:
         self._resolved: dict[str, PackageConfig] = {}
         self._failed: dict[PackageConfig, tuple[float, FimbleError]] = {}
         self._used: str = ""
-        # By folder, the one that was used last at the end. Replaced, never changed: other
-        # threads look at it.
-        self._models: tuple[LoadedModel, ...] = ()
+        self.loaded: LoadedModel | None = None
         self.state: State = "idle"
-        #: What loading is at, while there is a load.
-        self.stage: Stage | None = None
-
-    @property
-    def loaded(self) -> LoadedModel | None:
-        """The model that was used last; None where none is in memory."""
-        models = self._models
-        return models[-1] if models else None
-
-    @property
-    def models(self) -> tuple[LoadedModel, ...]:
-        """All models in memory, the one that was used last at the end."""
-        return self._models
 
     # --- any thread ----------------------------------------------------------------------
 
@@ -120,68 +98,21 @@ class ModelHost:
         if not model and self.loaded is not None:
             return self.loaded
         config = self.config(model)
-        for loaded in self._models:
-            if loaded.config == config:
-                self._use(loaded)
-                return loaded
+        if self.loaded is not None and self.loaded.config == config:
+            return self.loaded
         failed = self._failed.get(config)
         if failed is not None and not again and time.monotonic() - failed[0] < _FAILURE_SECONDS:
             raise failed[1]
-        gone = self._make_room(config)
-        loaded = self._load_now(config)
-        if gone:
-            loaded.note(
-                f"{' and '.join(gone)} was unloaded: there is not memory enough for it beside "
-                f"{config.name}, as far as is known."
-            )
-        return loaded
-
-    def holds(self, loaded: LoadedModel) -> bool:
-        """Whether the model is still in memory."""
-        return any(each is loaded for each in self._models)
+        self.unload()
+        return self._load_now(config)
 
     def unload(self) -> None:
-        """Frees all models."""
-        for loaded in self._models:
-            self._drop(loaded)
+        """Frees the model, if one is loaded."""
+        loaded, self.loaded = self.loaded, None
+        if loaded is not None:
+            loaded.close()
+            _log.info("unloaded %s", loaded.config.name)
         self.state = "idle"
-
-    def _use(self, loaded: LoadedModel) -> None:
-        others = tuple(each for each in self._models if each is not loaded)
-        self._models = (*others, loaded)
-        self._used = str(loaded.config.folder)
-
-    def _drop(self, loaded: LoadedModel) -> None:
-        self._models = tuple(each for each in self._models if each is not loaded)
-        loaded.close()
-        _log.info("unloaded %s", loaded.config.name)
-
-    def _make_room(self, config: PackageConfig) -> list[str]:
-        """Unloads what cannot stay beside ``config``; the names of models that had to go."""
-        for loaded in self._models:
-            if loaded.config.folder == config.folder:
-                self._drop(loaded)  # replaced by another package of the same name
-        if not self._models:
-            return []
-        if len(self._models) < _MODELS and self._fits(config):
-            return []
-        gone = [loaded.config.name for loaded in self._models]
-        for loaded in self._models:
-            self._drop(loaded)
-        return gone
-
-    def _fits(self, config: PackageConfig) -> bool:
-        found = inspection_of(config)
-        try:
-            choice = choose_provider(
-                config,
-                found,
-                setting=self._options.provider,
-                library=self._options.provider_library,
-            )
-        except FimbleError:
-            return True  # it cannot be loaded at all: no reason for another one to go
-        return fits_beside(found, choice, self._options)
 
     def _load_now(self, config: PackageConfig) -> LoadedModel:
         self.state = "loading"
@@ -190,8 +121,9 @@ class ModelHost:
             loaded = self._load(
                 config,
                 self.tokenizer(config),
-                options=self._options,
-                stage=self._note_stage,
+                context_tokens=self._options.context_tokens,
+                threads=self._options.threads,
+                slots=self._options.slots,
             )
         except FimbleError as error:
             self._note_failure(config, error)
@@ -204,19 +136,15 @@ class ModelHost:
             )
             self._note_failure(config, failure)
             raise failure from error
-        self._use(loaded)
-        self.state, self.stage = "ready", None
+        self.loaded = loaded
+        self._used = str(config.folder)
+        self.state = "ready"
         self._metrics.loads += 1
         self._metrics.load_seconds = time.perf_counter() - begun
         _log.info("loaded %s in %.1f s", config.name, self._metrics.load_seconds)
         return loaded
 
-    def _note_stage(self, stage: Stage) -> None:
-        self.stage = stage
-        _log.info("loading: %s", stage)
-
     def _note_failure(self, config: PackageConfig, error: FimbleError) -> None:
-        # The other model goes on, if there is one.
-        self.state, self.stage = ("ready" if self._models else "failed"), None
+        self.state = "failed"
         self._failed[config] = (time.monotonic(), error)
         _log.error("%s", error)

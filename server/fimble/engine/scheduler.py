@@ -210,7 +210,7 @@ class Scheduler:
 
     def _model_for(self, job: Job) -> LoadedModel:
         """The job's model, loaded again if another one took its place in between."""
-        if job.loaded is None or not self._host.holds(job.loaded):
+        if job.loaded is None or job.loaded is not self._host.loaded:
             job.loaded = self._host.ensure(job.model, again=job.request is None)
             # What "" meant when the job began is what it means until its end.
             job.model = str(job.loaded.config.folder)

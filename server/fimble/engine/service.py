@@ -142,7 +142,6 @@ class Service:
         return JSONResponse(
             {
                 "state": state,
-                "stage": self._host.stage,
                 "pid": os.getpid(),
                 "version": fimble.__version__,
                 "protocol": PROTOCOL_VERSION,
@@ -169,16 +168,19 @@ class Service:
         )
 
     def _model_list(self) -> list[dict[str, Any]]:
-        return [
-            {**model_info_to_json(loaded.info), "state": self._host.state}
-            for loaded in self._host.models
-        ]
+        loaded = self._host.loaded
+        if loaded is None:
+            return []
+        return [{**model_info_to_json(loaded.info), "state": self._host.state}]
 
     def _slot_list(self) -> list[dict[str, Any]]:
+        loaded = self._host.loaded
+        pool = None if loaded is None else loaded.pool
+        if loaded is None or pool is None:
+            return []
         return [
             {"model": loaded.info.name, "tokens": len(slot.ids), "busy": slot.holder is not None}
-            for loaded in self._host.models
-            for slot in (loaded.pool.slots if loaded.pool is not None else ())
+            for slot in pool.slots
         ]
 
 

@@ -166,7 +166,6 @@ def model_info_to_json(info: ModelInfo) -> dict[str, Any]:
         "decode_tokens_per_s": info.decode_tokens_per_s,
         "healing": info.healing,
         "notice": info.notice,
-        "capabilities": dict(info.capabilities),
     }
 
 
@@ -182,7 +181,6 @@ def model_info_from_json(data: Mapping[str, Any]) -> ModelInfo:
         decode_tokens_per_s=data["decode_tokens_per_s"],
         healing=data.get("healing", False),
         notice=data.get("notice", ""),
-        capabilities=data.get("capabilities") or {},
     )
 
 
