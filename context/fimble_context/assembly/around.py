@@ -12,6 +12,7 @@ from fimble_context.assembly.sections import LeftOut, Section
 from fimble_context.assembly.skeleton import Piece, cut_to_syntax, pieces
 from fimble_context.assembly.window import (
     SUFFIX_SHARE,
+    Side,
     TokenCounter,
     after_cursor,
     before_cursor,
@@ -25,7 +26,8 @@ __all__ = ["Around", "Begin"]
 
 _SKELETON_SHARE = 5  # the skeleton gets at most one part of the budget in so many
 _SPARE = 40
-_WASTED_AT_MOST = 33  # one part of the budget in so many may stay unused
+_WASTED_AT_MOST = 34  # one part of the budget in so many may stay unused
+_SMALLEST_FILLED = 256  # tokens of budget below which a cut within a line says too little
 _SHORTEST = 100  # tokens of budget below which a skeleton would only take room from the text
 _CHARS_A_TOKEN = 6  # of a file that might fit whole
 _LEAST_SUFFIX = 6  # one part of the limit in so many; with less, the prefix is cut anew
@@ -130,6 +132,13 @@ class Around:
         self._sections = self._skeleton(counted, reserve)
         extend(after, after.tokens + limit - self.tokens, count_tokens)
         self._regrow(limit, counted, count_tokens)
+        self._use_up(limit, count_tokens, (after, before))
+
+    def _use_up(self, limit: int, count_tokens: TokenCounter, sides: tuple[Side, ...]) -> None:
+        """Where lines are too long for what is left of a small budget, take a part of one."""
+        for side in sides if self._budget >= _SMALLEST_FILLED else ():
+            if self.tokens < limit - limit // _WASTED_AT_MOST and not side.complete:
+                side.take_words(side.tokens + limit - self.tokens, count_tokens)
 
     def _regrow(
         self, limit: int, counted: list[tuple[Piece, int]], count_tokens: TokenCounter
@@ -152,10 +161,16 @@ class Around:
     def _fill_from(self, begin: Begin, limit: int, count_tokens: TokenCounter) -> bool:
         """Begin the prefix where an earlier one did, as long as there is room for it."""
         before, after = self._before, self._after
-        if begin.start not in before.starts or not self._still_begins(begin):
+        if not before.starts or before.starts[-1] > begin.start or not self._still_begins(begin):
             return False
-        used = before.starts.index(begin.start) + 1
-        tokens = sum(before.counts[:used])
+        used = next(n for n, start in enumerate(before.starts, 1) if start <= begin.start)
+        # It may have begun within a line.
+        cut_off = begin.start - before.starts[used - 1]
+        piece = before.units[used - 1][cut_off:]
+        if not piece:
+            return False
+        (last,) = count_tokens([piece]) if cut_off else (before.counts[used - 1],)
+        tokens = sum(before.counts[: used - 1]) + last
         own = tokens + sum(section.tokens for section in begin.skeleton)
         # The suffix gives way to what is typed, but not for ever.
         share = limit // _LEAST_SUFFIX
@@ -163,13 +178,23 @@ class Around:
         if own + needed > limit:
             return False
         before.used, before.tokens = used, tokens
+        if cut_off:
+            before.used, before.tokens = used - 1, tokens - last
+            before.cut_next(piece, last)
         self._sections = list(begin.skeleton)
         extend(after, limit - own, count_tokens)
+        self._use_up(limit, count_tokens, (after,))
         full = self.tokens >= limit - limit // _WASTED_AT_MOST
-        if not full and not before.complete:
+        if full or before.complete:
+            return True
+        if before.cut or after.cut:
+            # Anew, from lines that have not been cut.
+            self._before = before_cursor(self._document, self._offset)
+            self._after = after_cursor(self._document, self._offset)
+            count_both(self._before, self._after, self._budget, count_tokens)
+        else:
             before.used = before.tokens = after.used = after.tokens = 0
-            return False
-        return True
+        return False
 
     def _still_begins(self, begin: Begin) -> bool:
         return self._document.text.startswith(begin.text[: begin.start])

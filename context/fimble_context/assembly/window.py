@@ -115,8 +115,54 @@ class Side:
                 self.cut = self.exhausted = True
                 return
 
+    def take_words(self, limit: int, count_tokens: TokenCounter) -> None:
+        """Use as many words of the next unit as fit; for what whole units leave of a small budget.
+
+        Nothing beyond that unit can be taken after that.
+        """
+        room = limit - self.tokens
+        if self.used >= len(self.units) or room <= 0:
+            return
+        unit, count = self.units[self.used], self.counts[self.used]
+        length = len(unit) - 1
+        for _ in range(8):
+            length = self._word_boundary(unit, min(length, int(len(unit) * room / max(count, 1))))
+            if length <= 0:
+                return
+            piece = self._clip(unit, length)
+            (tokens,) = count_tokens([piece])
+            if tokens <= room:
+                self.cut_next(piece, tokens)
+                return
+            # A word is a token at least.
+            length -= max(1, tokens - room)
+
+    def cut_next(self, piece: str, tokens: int) -> None:
+        """Use a piece of the next unit, which is the last one then."""
+        if self.tail:
+            # Line ends are at its end, so what is cut off is as long as in the document.
+            self.starts[self.used] += len(self.units[self.used]) - len(piece)
+        self.units[self.used :], self.counts[self.used :] = [piece], [tokens]
+        del self.starts[self.used + 1 :]
+        self.used, self.tokens = self.used + 1, self.tokens + tokens
+        self.cut = self.exhausted = True
+
+    def _word_boundary(self, unit: str, length: int) -> int:
+        """The largest length up to ``length`` at which no word is cut and no blank is left."""
+        while 0 < length < len(unit):
+            place = len(unit) - length if self.tail else length
+            blank = unit[place if self.tail else place - 1].isspace()
+            if not blank and not (_is_word(unit[place - 1]) and _is_word(unit[place])):
+                break
+            length -= 1
+        return length
+
     def _clip(self, unit: str, length: int) -> str:
         return unit[-length:] if self.tail else unit[:length]
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def before_cursor(document: Document, offset: int) -> Side:
