@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from fimble.engine.base import ModelInfo
@@ -121,8 +122,12 @@ async def test_the_client_hears_of_it_when_the_model_is_loaded(
     events: list[EngineEvent] = []
     client = LocalEngine(on_event=events.append)
 
-    async def connect(progress: object) -> None:
+    async def connect(progress: object) -> httpx.AsyncClient:
         """In place of an engine process, which would find all the memory it wants."""
+        health = httpx.Response(200, json={"state": "idle", "models": []})
+        return httpx.AsyncClient(
+            base_url="http://engine", transport=httpx.MockTransport(lambda request: health)
+        )
 
     async def post(*question: object) -> object:
         return model_info_to_json(info)

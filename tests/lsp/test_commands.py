@@ -60,6 +60,7 @@ async def test_the_commands_are_announced() -> None:
         "fimble.accepted",
         "fimble.commitMessage",
         "fimble.document",
+        "fimble.edit",
         "fimble.explain",
         "fimble.fix",
         "fimble.partiallyAccepted",
