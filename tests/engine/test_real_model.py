@@ -135,7 +135,7 @@ TYPED = [
     (VOLUME, "    ", "\n\n\nprint(volume(1, 2, 3))\n", "return base * depth"),
     # Behind a whole token, and a bracket, which is half of one.
     (VOLUME, "    return base", "\n\n\nprint(volume(1, 2, 3))\n", " * depth"),
-    ("width = 3\nheight = 4\narea = width * height\n", "print(", "\n", '"The area'),
+    ("width = 3\nheight = 4\narea = width * height\n", "print(", "\n", "area)"),
 ]
 
 
