@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.progress import Progress
 
 from fimble import system
@@ -43,6 +43,7 @@ from fimble.lsp.chat_params import (
     token_of,
 )
 from fimble.lsp.engine_host import EngineHost
+from fimble.lsp.progress import with_progress
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import OpenDocuments
 from fimble.lsp.workspace import WorkspaceHost
@@ -203,31 +204,13 @@ class Chat:
                 report = types.WorkDoneProgressReport(message=f"{length} characters so far")
                 self._progress.report(token, report)
 
-        work = asyncio.ensure_future(self.service.ask(question, heard))
-        stopped = False
-
-        def stop(_: Any) -> None:
-            nonlocal stopped
-            stopped = True
-            work.cancel()
-
-        if token is not None:
-            begin = types.WorkDoneProgressBegin("fimble", message="reading", cancellable=True)
-            self._progress.begin(token, begin)
-            self._progress.tokens[token].add_done_callback(stop)
+        work = self.service.ask(question, heard)
         try:
-            answer = await work
-        except asyncio.CancelledError:
-            if stopped:
-                raise JsonRpcRequestCancelled("The answer was cancelled.") from None
-            raise
+            answer = await with_progress(
+                self._progress, token, "fimble", work, "The answer was cancelled."
+            )
         except FimbleError as error:
             raise self._failure(error) from error
-        finally:
-            work.cancel()
-            if token is not None:
-                self._progress.end(token, types.WorkDoneProgressEnd())
-                self._progress.tokens.pop(token, None)
         if answer.model:
             self._host.worked(answer.model, answer.provider)
             _log(answer)

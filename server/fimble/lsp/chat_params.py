@@ -7,6 +7,7 @@ error of the protocol, which names the field.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,17 +125,7 @@ def _attachment(value: Any, documents: OpenDocuments) -> Attachment:
     if kind == "selection":
         return selection_from_json(value, documents)
     if kind == "diagnostics":
-        selection = selection_from_json(value, documents)
-        return Attachment(
-            "diagnostics",
-            document=selection.document,
-            source=selection.source,
-            start=selection.start,
-            end=selection.end,
-            path=selection.path,
-            name=selection.name,
-            diagnostics=selection.diagnostics,
-        )
+        return replace(selection_from_json(value, documents), kind="diagnostics")
     if kind == "file":
         path = document_path(_string(value, "uri"))
         if not path:

@@ -7,15 +7,13 @@ applied.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
+from pygls.exceptions import JsonRpcException
 from pygls.progress import Progress
 
 from fimble import system
@@ -24,6 +22,7 @@ from fimble.errors import EditRefused, EngineError, FimbleError
 from fimble.lsp.chat_params import failure
 from fimble.lsp.convert import document_key, range_of
 from fimble.lsp.engine_host import EngineHost
+from fimble.lsp.progress import new_token, with_progress
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
 from fimble_context.syntax import Document, Edit
@@ -116,7 +115,7 @@ class EditHost(DocumentListener):
         self, request: EditRequest, title: str, token: str | int | None
     ) -> EditOutcome:
         if token is None and self.abilities.progress:
-            token = await self._new_token()
+            token = await new_token(self._progress)
         said = -1
 
         def heard(tokens: int) -> None:
@@ -126,38 +125,8 @@ class EditHost(DocumentListener):
                 report = types.WorkDoneProgressReport(message=f"{tokens} tokens so far")
                 self._progress.report(token, report)
 
-        work = asyncio.ensure_future(self._service.edit(request, heard))
-        stopped = False
-
-        def stop(_: object) -> None:
-            nonlocal stopped
-            stopped = True
-            work.cancel()
-
-        if token is not None:
-            begin = types.WorkDoneProgressBegin(title, message="reading", cancellable=True)
-            self._progress.begin(token, begin)
-            self._progress.tokens[token].add_done_callback(stop)
-        try:
-            return await work
-        except asyncio.CancelledError:
-            if stopped:
-                raise JsonRpcRequestCancelled("The edit was cancelled.") from None
-            raise
-        finally:
-            work.cancel()
-            if token is not None:
-                self._progress.end(token, types.WorkDoneProgressEnd())
-                self._progress.tokens.pop(token, None)
-
-    async def _new_token(self) -> str | None:
-        token = str(uuid.uuid4())
-        try:
-            await self._progress.create_async(token)
-        except JsonRpcException:
-            logger.warning("the editor refused a progress display")
-            return None
-        return token
+        work = self._service.edit(request, heard)
+        return await with_progress(self._progress, token, title, work, "The edit was cancelled.")
 
     async def _refused(self, error: FimbleError) -> JsonRpcException:
         if isinstance(error, EngineError):

@@ -1,6 +1,7 @@
-"""Work-done progress while the engine starts and the model loads.
+"""Work-done progress: while the engine starts and the model loads, and of a request's work.
 
-One token for each start; nothing is sent to an editor that does not support it.
+A start has a token of its own, a request the one that the editor sent or allowed. Nothing is
+sent to an editor that does not support it.
 """
 
 from __future__ import annotations
@@ -8,16 +9,73 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections.abc import Coroutine
+from typing import TypeVar
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 from pygls.progress import Progress
 
-__all__ = ["LoadProgress"]
+__all__ = ["LoadProgress", "new_token", "with_progress"]
 
 logger = logging.getLogger(__name__)
 
 _TITLE = "fimble"
+
+_T = TypeVar("_T")
+
+
+async def new_token(progress: Progress) -> str | None:
+    """A token that the editor agreed to show; None if it refused."""
+    token = str(uuid.uuid4())
+    try:
+        await progress.create_async(token)
+    except JsonRpcException:
+        logger.warning("the editor refused a progress display")
+        return None
+    return token
+
+
+async def with_progress(
+    progress: Progress,
+    token: str | int | None,
+    title: str,
+    doing: Coroutine[None, None, _T],
+    cancelled: str,
+) -> _T:
+    """What ``doing`` gives, shown under ``token`` while it works; without a token just done.
+
+    Ends with the caller's task. Raises JsonRpcRequestCancelled, which says ``cancelled``, when
+    the user cancels the display.
+    """
+    work = asyncio.ensure_future(doing)
+    stopped = False
+
+    def stop(_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        work.cancel()
+
+    if token is not None:
+        begin = types.WorkDoneProgressBegin(title, message="reading", cancellable=True)
+        progress.begin(token, begin)
+        progress.tokens[token].add_done_callback(stop)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if stopped:
+            raise JsonRpcRequestCancelled(cancelled) from None
+        raise
+    finally:
+        work.cancel()
+        if token is not None:
+            _finish(progress, token)
+
+
+def _finish(progress: Progress, token: str | int) -> None:
+    progress.end(token, types.WorkDoneProgressEnd())
+    # pygls keeps tokens for ever; this one is never used again.
+    progress.tokens.pop(token, None)
 
 
 class LoadProgress:
@@ -47,11 +105,8 @@ class LoadProgress:
             self._stages = None
 
     async def _display(self, stages: asyncio.Queue[str | None]) -> None:
-        token = str(uuid.uuid4())
-        try:
-            await self._progress.create_async(token)
-        except JsonRpcException:
-            logger.warning("the editor refused a progress display")
+        token = await new_token(self._progress)
+        if token is None:
             return
         stage = await stages.get()
         self._progress.begin(token, types.WorkDoneProgressBegin(_TITLE, message=stage or ""))
@@ -59,6 +114,4 @@ class LoadProgress:
             stage = await stages.get()
             if stage is not None:
                 self._progress.report(token, types.WorkDoneProgressReport(message=stage))
-        self._progress.end(token, types.WorkDoneProgressEnd())
-        # pygls keeps tokens for ever; this one is never used again.
-        self._progress.tokens.pop(token, None)
+        _finish(self._progress, token)
