@@ -122,6 +122,13 @@ def write_private(path: Path, data: bytes) -> None:
     The content is never visible under that name in part, nor with wider rights.
     """
     make_private_dir(path.parent)
+    _put_in_place(path, data)
+
+
+def _put_in_place(
+    path: Path, data: bytes, ready: Callable[[Path], object] = lambda temporary: None
+) -> None:
+    """Writes beside ``path``, lets ``ready`` see to the whole file, and renames it over."""
     # mkstemp makes the file with mode 0600, before there is anything in it.
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
@@ -130,6 +137,7 @@ def write_private(path: Path, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+        ready(temporary)
         replace_path(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -162,18 +170,7 @@ def rewrite_file(path: Path, data: bytes) -> None:
     if not os.access(path, os.W_OK):
         # Renaming over it would not ask for that right.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        shutil.copymode(path, temporary)
-        replace_path(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    _put_in_place(path, data, lambda temporary: shutil.copymode(path, temporary))
 
 
 def free_disk_bytes(path: Path) -> int:
