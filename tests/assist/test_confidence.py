@@ -20,7 +20,7 @@ from tests.assist.places import at_mark
 from tests.assist.typing import Typist
 from tests.engine.process import RunningEngine, running_engine
 from tests.support.scripted_engine import Answer, ScriptedEngine
-from tests.support.tiny import make_tiny_package
+from tests.support.slow import make_slow_package
 
 SURE, UNSURE = log(0.9), log(0.1)
 LONG = "abcdefgh" * 5  # ten tokens
@@ -107,7 +107,8 @@ async def test_servers_that_tell_no_confidence_are_taken_at_their_word() -> None
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngine]:
     home = tmp_path_factory.mktemp("home")
-    package = make_tiny_package(home / "models" / "tiny")
+    # One that takes its time: the tiny one is done before anybody could stop it.
+    package = make_slow_package(home / "models" / "slow")
     with running_engine(home, package) as engine:
         yield engine
 
@@ -119,13 +120,17 @@ async def test_the_engine_stops_decoding_what_is_not_sure(
     monkeypatch.setenv("FIMBLE_HOME", str(engine.home))
     # In a comment, where no noise is trimmed for what it does to the syntax.
     document, offset = at_mark("def area(width, height):\n    # the │\n")
-    local = LocalEngine(model="tiny")
+    local = LocalEngine(model="slow")
     calls: list[ModelCall] = []
     service = CompletionService(local, on_call=calls.append)
     settings = CompletionSettings(max_tokens=60, min_confidence=least)
     before = _generated(engine)
     try:
         suggestion = await service.complete(document, offset, settings, name="a")
+        # Its first line is answered with as soon as it is whole: the rest goes on being made,
+        # and a call is told of when the engine's stream has ended.
+        while not calls:
+            await asyncio.sleep(0.01)
     finally:
         await local.aclose()
     inside = 8  # tokens of typed text that healing may generate again
