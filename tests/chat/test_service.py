@@ -34,7 +34,8 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sources(root: Path) -> Iterator[FolderSources]:
-    sources = FolderSources(root)
+    # A busy machine takes longer than a person would wait for.
+    sources = FolderSources(root, patience=60.0)
     yield sources
     sources.close()
 
@@ -78,6 +79,7 @@ async def test_a_question_and_its_answer(sources: FolderSources) -> None:
     assert request.priority == "chat"
     # Sampling is the package's affair.
     assert (request.temperature, request.top_p, request.top_k) == (None, None, None)
+    assert request.repetition_penalty is None
     assert answer.usage.completion_tokens > 0 and answer.turn == 1
     assert answer.context == () and answer.left_out == ()
 

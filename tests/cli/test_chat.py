@@ -8,6 +8,7 @@ import json
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -18,14 +19,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document as EditedText
 from rich.console import Console
 
-from fimble.cli.chat import MaskedHistory
-from fimble.cli.chatting import MarkdownStream, blocks_of, printable
+from fimble.assist.chat.folder import FolderSources
+from fimble.assist.chat.service import Question
+from fimble.assist.settings import ChatSettings
+from fimble.cli.chat import MaskedHistory, _NamesOf
+from fimble.cli.chatting import ChatSession, MarkdownStream, blocks_of, printable
 from fimble.cli.explain import parse_lines
 from fimble.errors import UsageError
 from tests.chat.places import tree
 from tests.cli.conftest import CommandLine
+from tests.support.scripted_engine import ScriptedEngine
 from tests.support.slow import make_slow_package
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is POSIX's")
@@ -164,7 +171,6 @@ def test_explain_says_what_is_wrong(
 class Terminal:
     """``fimble chat`` on a pseudo-terminal: what is typed, what is shown."""
 
-    shown: str
     _pid: int
     _terminal: int
 
@@ -179,7 +185,14 @@ class Terminal:
             environ = {**os.environ, "FIMBLE_HOME": str(home), "TERM": "xterm", "COLUMNS": "80"}
             command = [sys.executable, "-m", "fimble", "chat", *arguments]
             os.execve(sys.executable, command, environ)
-        self.shown = ""
+        self._output = b""
+        self._asked = 0
+        self._prompts = 0
+
+    @property
+    def shown(self) -> str:
+        """All that was shown so far, without colours and the like."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._output.decode("utf-8", "replace"))
 
     def type(self, keys: str) -> None:
         os.write(self._terminal, keys.encode())
@@ -188,14 +201,28 @@ class Terminal:
         """What was shown from ``seen`` on, once it has the pattern."""
         deadline = time.monotonic() + patience
         while not re.search(pattern, self.shown[seen:], re.DOTALL):
-            assert time.monotonic() < deadline, self.shown
-            if select.select([self._terminal], [], [], 0.2)[0]:
-                data = os.read(self._terminal, 65536)
-                # The line editor asks where the cursor is, as a terminal would know.
-                if b"\x1b[6n" in data:
-                    self.type("\x1b[1;1R")
-                self.shown += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode("utf-8", "replace"))
+            self._read(deadline)
         return self.shown[seen:]
+
+    def prompted(self, *, patience: float = 120) -> None:
+        """Returns when the line editor takes the keys: earlier, the terminal itself would.
+
+        That it writes ``>`` says nothing: it may draw an old prompt anew.
+        """
+        self._prompts += 1
+        deadline = time.monotonic() + patience
+        # Pasting is announced once a prompt, by an editor that reads the keys already.
+        while self._output.count(b"\x1b[?2004h") < self._prompts:
+            self._read(deadline)
+
+    def _read(self, deadline: float) -> None:
+        assert time.monotonic() < deadline, self.shown
+        if select.select([self._terminal], [], [], 0.2)[0]:
+            self._output += os.read(self._terminal, 65536)
+            # The line editor asks where the cursor is, as a terminal would know.
+            for _ in range(self._output.count(b"\x1b[6n") - self._asked):
+                self._asked += 1
+                self.type("\x1b[1;1R")
 
     def ended(self) -> int:
         if sys.platform == "win32":
@@ -221,44 +248,74 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     run("engine", "stop")
 
 
-@pytest.mark.skipif(
-    "FIMBLE_TEST_TERMINAL" not in os.environ,
-    reason="fails now and then on a loaded machine, for a reason not found yet; "
-    "FIMBLE_TEST_TERMINAL=1 runs it",
-)
 @posix_only
 def test_a_conversation_on_a_terminal(slow: CommandLine, root: Path) -> None:
     terminal = Terminal(slow.home, root, "--max-tokens", "1024")
-    terminal.until("Ctrl-D ends.*>")
+    terminal.prompted()
+    assert "Ctrl-D ends" in terminal.shown
     terminal.type("/help\r")
-    terminal.until(r"my notes\.txt.*>")
+    terminal.until(r"my notes\.txt")
+    terminal.prompted()
     seen = len(terminal.shown)
     # Alt+Enter begins a line, Enter sends; Ctrl-C stops the answer and nothing else.
     terminal.type("first line\x1b\rghp_" + "a1B2" * 10 + " @file:.env\r")
     terminal.until("engine is being started|model is being loaded", seen=seen)
-    # Wherever it is by now: starting, loading, reading or answering.
-    time.sleep(3)
     terminal.type("\x03")
-    # Each time a prompt is waited for: before it, the terminal itself would take the keys.
-    terminal.until("Stopped.*>", seen=seen)
+    terminal.until("Stopped", seen=seen)
+    terminal.prompted()
     seen = len(terminal.shown)
     terminal.type("/nonsense\r")
-    terminal.until("There is no command.*>", seen=seen)
-    # A word is completed by Tab.
+    terminal.until("There is no command", seen=seen)
+    # At a prompt, it throws away what was typed.
+    terminal.prompted()
     seen = len(terminal.shown)
-    terminal.type("/hel\t")
-    terminal.until("p", seen=seen)  # only what is new is drawn
-    terminal.type("\r")
-    terminal.until(r"begin anew.*my notes\.txt.*>", seen=seen)
-    seen = len(terminal.shown)
-    terminal.type("\x03")
-    terminal.until(">", seen=seen)
+    terminal.type("/nonsense\x03")
+    terminal.prompted()
+    assert "There is no command" not in terminal.shown[seen:]
     terminal.type("\x04")
     assert terminal.ended() == 0
     history = slow.home / "chat_history"
     kept = history.read_text(encoding="utf-8")
     assert "+first line\n+<github-token> @file:.env\n" in kept and "ghp_" not in kept
     assert history.stat().st_mode & 0o777 == 0o600
+
+
+async def test_names_are_completed(root: Path) -> None:
+    sources = FolderSources(root)
+    names = _NamesOf(sources)
+    event = CompleteEvent(completion_requested=True)
+
+    async def completed(text: str) -> list[str]:
+        found = names.get_completions_async(EditedText(text), event)
+        return [text[: len(text) + each.start_position] + each.text async for each in found]
+
+    try:
+        assert await completed("/hel") == ["/help"]
+        assert "see @file:shop/cart.py" in await completed("see @file:shop/")
+    finally:
+        sources.close()
+
+
+def test_an_interrupt_ends_the_work_and_leaves_the_conversation(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = ScriptedEngine(["one two three four", "a second"], piece=4)
+    monkeypatch.setattr("fimble.cli.chatting.LocalEngine", lambda **options: engine)
+    handler = signal.getsignal(signal.SIGINT)
+    with ChatSession(root, "", ChatSettings()) as session:
+        heard: list[str] = []
+
+        def hear(text: str) -> None:
+            heard.append(text)
+            if len(heard) == 2:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            session.ask(Question("a question"), hear)
+        assert heard == ["one ", "two "] and engine.cancelled == engine.requests
+        assert signal.getsignal(signal.SIGINT) is handler
+        answer = session.ask(Question("another"), lambda text: None)
+    assert (answer.text, answer.turn) == ("a second", 1)
 
 
 # --- what is shown -----------------------------------------------------------------------

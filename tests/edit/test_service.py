@@ -41,7 +41,9 @@ async def test_an_edit(tmp_path: Path) -> None:
     assert [hunk.text for hunk in outcome.hunks] == [" + 1"]
     assert (outcome.about, outcome.tries) == ("Edit line 2", 1)
     (request,) = engine.requests
-    assert (request.temperature, request.priority) == (0.0, "chat")
+    # An edit repeats most of what it was shown, whatever a package says of chats.
+    assert (request.temperature, request.repetition_penalty) == (0.0, 1.0)
+    assert request.priority == "chat"
     # What follows the code is not made.
     assert engine.cancelled == [request]
 

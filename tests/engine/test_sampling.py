@@ -68,18 +68,34 @@ def test_nan_is_an_error_with_a_next_step(place: int, value: float) -> None:
     assert "another package" in caught.value.next_step
 
 
+def test_what_was_said_before_is_less_likely() -> None:
+    sampler = Sampler(Sampling(repetition_penalty=2.0), prompt=[4])
+    # 3.0 halved is less than 2.0, and 2.0 halved is no more than 1.0.
+    assert [sampler.choose(LOGITS, 5)[0] for _ in range(4)] == [1, 2, 1, 1]
+    # What is negative moves away from 0, and the log-probability stays the model's own.
+    negative = np.array([-1.0, -1.5], dtype=np.float32)
+    token, logprob = Sampler(Sampling(repetition_penalty=2.0), prompt=[0]).choose(negative, 2)
+    assert token == 1 and logprob == pytest.approx(-0.9741, abs=1e-4)
+
+
+def test_repetition_is_punished_among_what_is_allowed_too() -> None:
+    sampler = Sampler(Sampling(repetition_penalty=4.0), prompt=[1, 99])
+    assert sampler.choose(LOGITS, 5, np.array([1, 3], dtype=np.int32))[0] == 3
+
+
 @given(
     st.lists(st.floats(-50, 50, width=32), min_size=1, max_size=40),
     st.floats(0, 3),
     st.floats(0, 1),
     st.integers(0, 50),
     st.integers(0, 5),
+    st.floats(0.5, 2.0),
 )
 @settings(deadline=None)
 def test_any_settings_choose_a_token_that_exists(
-    values: list[float], temperature: float, top_p: float, top_k: int, seed: int
+    values: list[float], temperature: float, top_p: float, top_k: int, seed: int, penalty: float
 ) -> None:
-    sampler = Sampler(Sampling(temperature, top_p, top_k, seed))
+    sampler = Sampler(Sampling(temperature, top_p, top_k, seed, penalty), prompt=[0, 3])
     token, logprob = sampler.choose(np.array(values, dtype=np.float32), len(values))
     assert 0 <= token < len(values)
     assert logprob <= 1e-5

@@ -262,6 +262,28 @@ def test_a_chat_samples_as_its_package_says(tiny: Path, tmp_path: Path) -> None:
         assert answer(temperature=0.0, seed=1) == answer(temperature=0.0, seed=2)
 
 
+def test_a_chat_repeats_itself_as_little_as_its_package_says(tiny: Path, tmp_path: Path) -> None:
+    package = tmp_path / "punished"
+    shutil.copytree(tiny, package)
+    config = package / "genai_config.json"
+    data = json.loads(config.read_text(encoding="utf-8"))
+    data["search"] |= {"do_sample": False, "repetition_penalty": 2.0}
+    config.write_text(json.dumps(data), encoding="utf-8", newline="\n")
+    chat = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 12}
+
+    def answers(package: Path, home: str, **more: Any) -> list[str]:
+        with running_engine(tmp_path / home, package) as engine:
+            found = []
+            for body in (chat, {**chat, **more}):
+                whole = engine.http.post("/v1/chat/completions", json=body).json()
+                found.append(str(whole["choices"][0]["message"]["content"]))
+            return found
+
+    by_itself, asked = answers(tiny, "plain", repetition_penalty=2.0)
+    wanted, spared = answers(package, "home", repetition_penalty=1.0)
+    assert (wanted, spared) == (asked, by_itself) and wanted != spared
+
+
 @pytest.mark.parametrize(
     "messages",
     [

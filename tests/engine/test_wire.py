@@ -52,13 +52,19 @@ def test_a_request_survives_the_way() -> None:
 def test_a_chat_survives_the_way() -> None:
     messages = (ChatMessage("system", "Be brief."), ChatMessage("user", "<|im_end|>"))
     request = CompletionRequest(
-        "", temperature=None, top_p=None, top_k=None, priority="chat", messages=messages
+        "",
+        temperature=None,
+        top_p=None,
+        top_k=None,
+        repetition_penalty=None,
+        priority="chat",
+        messages=messages,
     )
     body = completion_body(request, stream=True)
     assert "prompt" not in body
     assert parse_chat(body) == (list(messages), replace(request, messages=()), True)
     # Sampling that is asked for is no longer the package's.
-    chosen = replace(request, temperature=0.0, top_k=5)
+    chosen = replace(request, temperature=0.0, top_k=5, repetition_penalty=1.0)
     assert parse_chat(completion_body(chosen, stream=True))[1] == replace(chosen, messages=())
 
 

@@ -11,6 +11,15 @@ from tests.support.scripted_engine import ScriptedEngine
 
 URI = "file:///p/a.py"
 TEXT = "x = '🙂'\r\n\r\n\r\ndef f(n):\r\n    # n is a number\r\n    return n - 1\r\n"
+#: What an editor says that takes versioned and annotated changes.
+ABLE: dict[str, Any] = {
+    "workspace": {
+        "workspaceEdit": {
+            "documentChanges": True,
+            "changeAnnotationSupport": {"groupsOnLabel": True},
+        }
+    }
+}
 ANSWER = "So:\n```python\ndef f(n):\n    # n is a number\n    return n + 1\n```\n"
 
 
@@ -39,13 +48,34 @@ async def asked(wire: Wire) -> dict[str, Any]:
 
 async def test_a_block_becomes_the_smallest_edit() -> None:
     async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
-        await session.wire.initialize()
+        await session.wire.initialize(capabilities=ABLE)
         session.wire.open(URI, TEXT)
         result = await session.wire.request("fimble/apply", await asked(session.wire))
     (change,) = result["edit"]["documentChanges"]
     assert change["textDocument"] == {"uri": URI, "version": 1}
     assert [edit["newText"] for edit in change["edits"]] == ["+"]
     assert applied(TEXT, result["edit"]) == TEXT.replace("n - 1", "n + 1")
+
+
+@pytest.mark.parametrize("confirm", [True, False])
+async def test_it_is_annotated_and_confirmed_as_an_action_is(confirm: bool) -> None:
+    options = {"edit": {"confirm": confirm}}
+    async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
+        await session.wire.initialize(capabilities=ABLE, initializationOptions=options)
+        session.wire.open(URI, TEXT)
+        result = await session.wire.request("fimble/apply", await asked(session.wire))
+    (change,) = result["edit"]["documentChanges"]
+    assert {edit["annotationId"] for edit in change["edits"]} == {"fimble"}
+    annotation = result["edit"]["changeAnnotations"]["fimble"]
+    assert annotation == {"label": "Change lines 4 to 6", "needsConfirmation": confirm}
+
+
+async def test_an_editor_without_anything_gets_plain_changes() -> None:
+    async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
+        await session.wire.initialize()
+        session.wire.open(URI, TEXT)
+        result = await session.wire.request("fimble/apply", await asked(session.wire))
+    assert set(result["edit"]) == {"changes"} and set(result["edit"]["changes"]) == {URI}
 
 
 @pytest.mark.parametrize(

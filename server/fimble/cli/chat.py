@@ -109,12 +109,12 @@ def _talk(session: ChatSession, history: History) -> None:
     while True:
         try:
             text = editor.prompt("> ")
+            if text.strip():
+                _answer(session, text)
         except KeyboardInterrupt:
             continue  # the line is thrown away, as in a shell
         except EOFError:
             return
-        if text.strip():
-            _answer(session, text)
 
 
 def _answer(session: ChatSession, text: str) -> None:

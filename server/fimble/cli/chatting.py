@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 
 import click
 from rich.console import Console
@@ -62,13 +63,29 @@ class ChatSession:
     def ask(self, question: Question, on_text: Callable[[str], None]) -> ChatAnswer:
         """The answer. Ctrl-C ends the work at the engine and raises KeyboardInterrupt."""
         task = self._loop.create_task(self._service.ask(question, on_text))
-        try:
-            return self._loop.run_until_complete(task)
-        except KeyboardInterrupt:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                self._loop.run_until_complete(task)
-            raise
+        with _interrupts(self._loop, task):
+            try:
+                return self._loop.run_until_complete(task)
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
+
+
+@contextlib.contextmanager
+def _interrupts(loop: asyncio.AbstractEventLoop, task: asyncio.Task[ChatAnswer]) -> Iterator[None]:
+    """Lets Ctrl-C cancel ``task``, which then cleans up after itself.
+
+    By default it would raise in the middle of whatever is running, be that a library that holds
+    a lock, which the cleaning up might wait for.
+    """
+
+    def cancel(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def answer_once(session: ChatSession, question: Question, *, as_json: bool) -> ChatAnswer:

@@ -80,6 +80,9 @@ def parse_chat(body: Any) -> tuple[list[ChatMessage], CompletionRequest, bool]:
         temperature=None if fields.get("temperature") is None else request.temperature,
         top_p=None if fields.get("top_p") is None else request.top_p,
         top_k=None if fields.get("top_k") is None else request.top_k,
+        repetition_penalty=(
+            None if fields.get("repetition_penalty") is None else request.repetition_penalty
+        ),
     )
     return messages, request, _bool(fields, "stream")
 
@@ -110,6 +113,7 @@ def _request(
         temperature=_number(fields, "temperature", 0.0, 0.0, 100.0),
         top_p=_number(fields, "top_p", 1.0, 0.0, 1.0),
         top_k=_integer(fields, "top_k", 0, 0, _MAX_INT),
+        repetition_penalty=_number(fields, "repetition_penalty", 1.0, 0.01, 100.0),
         seed=_seed(fields),
         stop=_stops(fields.get("stop")),
         n=_integer(fields, "n", 1, 1, _MAX_N),

@@ -5,6 +5,7 @@ Knows nothing of slots, scheduling or how logits come about.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fimble.engine.healing import Healing, TakenBack
@@ -29,8 +30,8 @@ class Candidate:
     """``taken`` is the end of the typed text, which must come first and is no part of the
     answer.
 
-    ``tokens`` are all that were generated; ``room`` is how many fit the window. ``end`` is
-    set by the last ``push``.
+    ``tokens`` are all that were generated; ``room`` is how many fit the window. ``prompt`` is
+    what repetition is punished in, too. ``end`` is set by the last ``push``.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Candidate:
         model: LoadedModel,
         taken: TakenBack,
         room: int,
+        prompt: Sequence[int] = (),
     ) -> None:
         self.index = index
         self.tokens: list[int] = []
@@ -49,7 +51,7 @@ class Candidate:
         self._request = request
         self._model = model
         self._room = room
-        self._sampler = Sampler(_sampling(request, model.config.sampling), index)
+        self._sampler = Sampler(_sampling(request, model.config.sampling), index, prompt)
         self._healing = Healing(model.index, taken)
         self._decoder = model.tokenizer.decoder()
         self._matcher = StopMatcher(request.stop)
@@ -164,4 +166,7 @@ def _sampling(request: CompletionRequest, package: Sampling) -> Sampling:
         package.top_p if request.top_p is None else request.top_p,
         package.top_k if request.top_k is None else request.top_k,
         request.seed,
+        package.repetition_penalty
+        if request.repetition_penalty is None
+        else request.repetition_penalty,
     )

@@ -130,7 +130,7 @@ class Generation:
             self._completion_tokens += len(self._candidate.tokens)
             self._note_symptoms()
         room = model.window - len(self._prompt)
-        candidate = Candidate(request, index, model, self._taken, room)
+        candidate = Candidate(request, index, model, self._taken, room, self._prompt)
         self._candidate = candidate
         self._in_step = False
         if saved is None:

@@ -20,6 +20,9 @@ from fimble.models.window import real_window
 
 __all__ = ["PackageConfig", "package_stamp", "read_json", "read_package_config"]
 
+#: What punishes repetition more than that leaves no sentence whole: a slip of the pen.
+_MOST_PENALTY = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class PackageConfig:
@@ -102,13 +105,20 @@ def _check(path: Path, config: GenaiConfig) -> None:
 
 
 def _sampling(wanted: genai_config.Sampling) -> Sampling:
-    """Greedy unless the package says ``do_sample``, as the runtime has it."""
+    """Greedy unless the package says ``do_sample``, as the runtime has it.
+
+    The runtime punishes repetition in both cases.
+    """
+    penalty = wanted.repetition_penalty
+    if penalty is None or not 0.0 < penalty <= _MOST_PENALTY:
+        penalty = 1.0
     if not wanted.do_sample:
-        return Sampling()
+        return Sampling(repetition_penalty=penalty)
     return Sampling(
         temperature=1.0 if wanted.temperature is None else wanted.temperature,
         top_p=1.0 if wanted.top_p is None else min(1.0, wanted.top_p),
         top_k=wanted.top_k or 0,
+        repetition_penalty=penalty,
     )
 
 

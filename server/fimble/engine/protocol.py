@@ -77,12 +77,17 @@ Prompt = str | Sequence[int] | Sequence[Segment]
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 leave all tokens in play."""
+    """``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 leave all tokens in play.
+
+    ``repetition_penalty`` divides the logits (multiplies negative ones) of tokens that the
+    prompt or the answer has already; 1 changes nothing.
+    """
 
     temperature: float = 0.0
     top_p: float = 1.0
     top_k: int = 0
     seed: int | None = None
+    repetition_penalty: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,8 @@ class CompletionRequest:
     With ``messages`` it is a chat instead, and the engine makes its prompt of them by the
     package's own template. A chat is neither healed nor has it log-probabilities.
 
-    ``temperature``, ``top_p`` and ``top_k`` may be None: what the package says.
+    ``temperature``, ``top_p``, ``top_k`` and ``repetition_penalty`` may be None: what the
+    package says.
 
     ``stop`` strings are not part of the answer. ``document`` names what the request is
     for: a newer completion of the same document replaces an older one.
@@ -130,6 +136,7 @@ class CompletionRequest:
     heal: bool = False
     logprobs: int | None = None
     messages: tuple[ChatMessage, ...] = ()
+    repetition_penalty: float | None = 1.0
 
 
 @dataclass(frozen=True, slots=True)

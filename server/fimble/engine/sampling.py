@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +25,15 @@ _NEGLIGIBLE = -20.0
 
 
 class Sampler:
-    """Chooses tokens for one candidate; the same seed makes the same choices."""
+    """Chooses tokens for one candidate; the same seed makes the same choices.
 
-    def __init__(self, settings: Sampling, candidate: int = 0) -> None:
+    ``prompt`` are ids that count as repeated from the beginning.
+    """
+
+    def __init__(self, settings: Sampling, candidate: int = 0, prompt: Sequence[int] = ()) -> None:
         self._settings = settings
+        self._punishes = settings.repetition_penalty != 1.0
+        self._seen = set(prompt) if self._punishes else set[int]()
         seed = settings.seed
         # One stream of numbers a candidate, so that it does not depend on the others.
         self._random = random.Random(None if seed is None else f"{seed}/{candidate}")
@@ -42,12 +48,28 @@ class Sampler:
         """
         # Rows beyond the tokenizer's last id are padding of the matrix.
         logits = logits[:vocabulary]
-        if allowed is not None:
-            place, logprob = self._choose(logits[allowed])
-            return int(allowed[place]), logprob
-        return self._choose(logits)
+        weighed = self._weighed(logits) if self._punishes else logits
+        if allowed is None:
+            token, logprob = self._choose(logits, weighed)
+        else:
+            place, logprob = self._choose(logits[allowed], weighed[allowed])
+            token = int(allowed[place])
+        if self._punishes:
+            self._seen.add(token)
+        return token, logprob
 
-    def _choose(self, logits: Logits) -> tuple[int, float]:
+    def _weighed(self, logits: Logits) -> Logits:
+        """Logits with those of repeated tokens lowered, as the runtime's own search does it."""
+        seen = np.fromiter(self._seen, np.int64, len(self._seen))
+        seen = seen[seen < len(logits)]
+        penalty = self._settings.repetition_penalty
+        weighed: Logits = logits.copy()
+        values = weighed[seen]
+        weighed[seen] = np.where(values > 0, values / penalty, values * penalty)
+        return weighed
+
+    def _choose(self, logits: Logits, weighed: Logits) -> tuple[int, float]:
+        """The place of the next token by ``weighed``, its log-probability by ``logits``."""
         best = int(np.argmax(logits))
         # argmax gives the first NaN where there is one, so this looks at all of them.
         highest = float(logits[best])
@@ -57,8 +79,10 @@ class Sampler:
                 next_step="This package does not work on this provider and driver; try another "
                 "package, or update the driver.",
             )
+        if self._punishes:
+            best = int(np.argmax(weighed))
         greedy = self._settings.temperature < _GREEDY_BELOW
-        token = best if greedy else self._draw(logits, highest)
+        token = best if greedy else self._draw(weighed, float(weighed[best]))
         return token, float(logits[token]) - highest - _log_sum(logits, highest)
 
     def _draw(self, logits: Logits, highest: float) -> int:

@@ -47,7 +47,9 @@ def completion_body(request: CompletionRequest, *, stream: bool) -> dict[str, An
         body["messages"] = [asdict(message) for message in request.messages]
     else:
         body["prompt"] = prompt_to_json(request.prompt)
-    for name in ("temperature", "top_p", "top_k"):
+    # A package punishes repetition in chats only, so no other request need say anything of it.
+    more = ("repetition_penalty",) if request.messages else ()
+    for name in ("temperature", "top_p", "top_k", *more):
         if getattr(request, name) is not None:
             body[name] = getattr(request, name)
     if request.stop:

@@ -1,8 +1,10 @@
 """``fimble/apply``: code of a chat's answer as an edit, judged as a code action's is.
 
-``{uri, range, version?, text}`` gives ``{edit, notes}``: a versioned workspace edit with the
-smallest change, for the editor to apply. ``range`` and ``version`` are those that a block of the
-answer came with; a document that has moved on is refused, as is code that breaks its syntax.
+``{uri, range, version?, text}`` gives ``{edit, about, notes}``: a workspace edit with the smallest
+change, for the editor to apply, in the form that a code action's has: versioned and annotated, and
+to be confirmed, as the editor can and the settings say. ``range`` and ``version`` are those that a
+block of the answer came with; a document that has moved on is refused, as is code that breaks its
+syntax.
 """
 
 from __future__ import annotations
@@ -15,25 +17,28 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fimble.errors import EditRefused, FimbleError
 from fimble.lsp.chat_params import failure, object_of, range_from_json
-from fimble.lsp.convert import range_of, span_of
+from fimble.lsp.convert import span_of
 from fimble.lsp.text_sync import OpenDocuments
 
 if TYPE_CHECKING:
     from fimble.assist.edit.service import EditOutcome
     from fimble_context.syntax import Document
 
-__all__ = ["Apply", "Placer"]
+__all__ = ["Apply", "Converter", "Placer"]
 
 #: ``EditService.apply``: a document, a span in code points, code.
 Placer = Callable[["Document", int, int, str], "EditOutcome"]
+#: ``EditHost.changes``: the outcome for a document as the editor takes it.
+Converter = Callable[[str, "Document", "int | None", "EditOutcome"], types.WorkspaceEdit]
 
 
 class Apply:
     """Answers ``fimble/apply``."""
 
-    def __init__(self, documents: OpenDocuments, place: Placer) -> None:
+    def __init__(self, documents: OpenDocuments, place: Placer, convert: Converter) -> None:
         self._documents = documents
         self._place = place
+        self._convert = convert
 
     def answer(self, params: Any) -> dict[str, Any]:
         """The edit. Raises JsonRpcException, with the refusal's name in its data."""
@@ -59,13 +64,5 @@ class Apply:
             )
         start, end = span_of(document, span, self._documents.encoding)
         outcome = self._place(document, start, end, text)
-        edits = [
-            types.TextEdit(
-                range_of(document, hunk.start, hunk.end, self._documents.encoding), hunk.text
-            )
-            for hunk in outcome.hunks
-        ]
-        identifier = types.OptionalVersionedTextDocumentIdentifier(uri, document.version)
-        change = types.TextDocumentEdit(identifier, edits)
-        edit = types.WorkspaceEdit(document_changes=[change])
+        edit = self._convert(uri, document, document.version, outcome)
         return {"edit": edit, "about": outcome.about, "notes": list(outcome.notes)}

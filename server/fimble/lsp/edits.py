@@ -151,7 +151,7 @@ class EditHost(DocumentListener):
         outcome = rebased(outcome, document, noted)
         if outcome.before != document.text:
             raise _moved(outcome)
-        return self._changes(uri, document, document.version, outcome), outcome
+        return self.changes(uri, document, document.version, outcome), outcome
 
     def _elsewhere(self, outcome: EditOutcome) -> types.WorkspaceEdit:
         uri = system.uri_from_path(Path(outcome.path))
@@ -167,7 +167,7 @@ class EditHost(DocumentListener):
             )
         there = document or Document(outcome.before, path=outcome.path)
         version = document.version if document is not None else None
-        edit = self._changes(uri, there, version, outcome)
+        edit = self.changes(uri, there, version, outcome)
         if outcome.is_new:
             create = types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=False))
             if self.abilities.annotations:
@@ -175,9 +175,10 @@ class EditHost(DocumentListener):
             edit.document_changes = [create, *(edit.document_changes or ())]
         return edit
 
-    def _changes(
+    def changes(
         self, uri: str, document: Document, version: int | None, outcome: EditOutcome
     ) -> types.WorkspaceEdit:
+        """An outcome for ``document`` as this editor takes it, annotated where it can be."""
         edits = [self._text_edit(document, hunk) for hunk in outcome.hunks]
         if not self.abilities.versions:
             return types.WorkspaceEdit(changes={uri: edits})
@@ -191,7 +192,7 @@ class EditHost(DocumentListener):
         annotation = types.ChangeAnnotation(
             outcome.about,
             needs_confirmation=self._settings().edit.confirm,
-            description=" ".join((f"by {outcome.model}.", *outcome.notes)),
+            description=_description(outcome),
         )
         return types.WorkspaceEdit(
             document_changes=[types.TextDocumentEdit(identifier, annotated)],
@@ -201,6 +202,13 @@ class EditHost(DocumentListener):
     def _text_edit(self, document: Document, hunk: Hunk) -> types.TextEdit:
         span = range_of(document, hunk.start, hunk.end, self._documents.encoding)
         return types.TextEdit(span, hunk.text)
+
+
+def _description(outcome: EditOutcome) -> str | None:
+    """Who made a change and what else a person should know; None where there is nothing."""
+    # Code that was applied from an answer names no model.
+    made_by = (f"by {outcome.model}.",) if outcome.model else ()
+    return " ".join((*made_by, *outcome.notes)) or None
 
 
 def _moved(outcome: EditOutcome) -> EditRefused:

@@ -149,7 +149,7 @@ class FimbleServer(LanguageServer):
             lambda: self.workspace_host.policy,
             self.workspace_apply_edit_async,
         )
-        self.apply = Apply(self.documents, edits.apply)
+        self.apply = Apply(self.documents, edits.apply, self.edits.changes)
         self.documents.listeners += [
             self.workspace_host,
             self.suggestions,

@@ -22,11 +22,15 @@ _PATIENCE_SECONDS = 5.0
 
 
 class FolderSources(Sources):
-    """``folder`` is where relative names start from; the project around it is the workspace."""
+    """``folder`` is where relative names start from; the project around it is the workspace.
 
-    def __init__(self, folder: Path) -> None:
+    ``patience`` is how long its first scan is waited for, in seconds.
+    """
+
+    def __init__(self, folder: Path, patience: float = _PATIENCE_SECONDS) -> None:
         self._folder = folder.absolute()
         self._root = project_root(self._folder / "any") or self._folder
+        self._patience = patience
         self._policy = Policy((self._root,))
         self._workspace: Workspace | None = None
         self._documents: dict[str, Document] = {}
@@ -45,7 +49,7 @@ class FolderSources(Sources):
             for name, document in self._documents.items():
                 self._workspace.opened(Path(name), document)
             self._workspace.start()
-            self._workspace.index.wait(_PATIENCE_SECONDS)
+            self._workspace.index.wait(self._patience)
         return self._workspace
 
     def documents(self) -> Iterable[tuple[str, Document]]:

@@ -205,6 +205,7 @@ class ChatService:
             temperature=None,
             top_p=None,
             top_k=None,
+            repetition_penalty=None,
             priority="chat",
             document=f"{self._name}:{conversation.id}",
             messages=tuple(conversation.messages(turn)),
