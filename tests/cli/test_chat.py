@@ -173,6 +173,9 @@ class Terminal:
 
     _pid: int
     _terminal: int
+    _output: bytes
+    _asked: int
+    _prompts: int
 
     def __init__(self, home: Path, cwd: Path, *arguments: str) -> None:
         if sys.platform == "win32":

@@ -63,6 +63,18 @@ async def test_a_second_try_is_told_what_was_wrong(tmp_path: Path) -> None:
     assert outcome.usage.completion_tokens > engine.count(fence("x = (n)"))
 
 
+async def test_code_that_comes_back_with_its_fault_is_asked_for_anew(tmp_path: Path) -> None:
+    whole = PLAIN.partition("\n\n\n")[0]
+    engine = ScriptedEngine([fence(whole), fence(whole.replace("x = n", "x = n + 1"))])
+    outcome = await edit(engine, tmp_path, request_for(SOURCE, "fix", problem="n is too small"))
+    assert outcome.after == PLAIN.replace("x = n", "x = n + 1") and outcome.tries == 2
+    # Without its answer: a model that sees one of its own gives it again.
+    assert [message.role for message in engine.requests[1].messages] == ["system", "user"]
+    asked, told = (request.messages[-1].content for request in engine.requests)
+    assert told.startswith(asked)
+    assert "still has the fault:\n- at x = n: n is too small" in told[len(asked) :]
+
+
 @pytest.mark.parametrize(
     ("answers", "name", "asked"),
     [

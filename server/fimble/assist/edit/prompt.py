@@ -41,12 +41,16 @@ _MARK = "<<here>>"
 
 @dataclass(frozen=True, slots=True)
 class EditPrompt:
-    """``max_tokens`` is what the answer may have, in tokens; ``tokens`` what the messages are."""
+    """``max_tokens`` is what the answer may have, in tokens; ``tokens`` what the messages are.
+
+    ``problems`` are those of the code as templates show them.
+    """
 
     messages: tuple[ChatMessage, ...]
     tokens: int
     max_tokens: int
     context: EditContext
+    problems: tuple[dict[str, Any], ...] = ()
 
 
 async def edit_prompt(
@@ -101,7 +105,7 @@ async def edit_prompt(
         tokens = sum(await engine.count_tokens([message.content for message in messages]))
         tokens += len(messages) * MESSAGE_TOKENS
         if tokens <= budget:
-            return EditPrompt(messages, tokens, wanted, context)
+            return EditPrompt(messages, tokens, wanted, context, tuple(values["problems"]))
         if not room:
             raise _too_long(target, tokens, budget)
         # Estimates were too low, or much else is in the prompt: then without other files.

@@ -302,7 +302,12 @@ class EditService:
     def _again(self, prompt: EditPrompt, problem: Problem, answer: str) -> list[ChatMessage]:
         """The second try: with the first answer where that is to be mended, else anew."""
         shown = problem.name in _MENDED
-        values = {"reason": problem.reason, "shown": shown}
+        values = {
+            "reason": problem.reason,
+            "shown": shown,
+            "unchanged": problem.name == "unchanged",
+            "problems": prompt.problems,
+        }
         told = self._templates().render("edit/again", values)
         *before, asked = prompt.messages
         if shown:
