@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from fimble.engine import control
 from fimble.engine.address import EngineAddress
 from fimble.engine.launcher import find_running, start_engine
 from fimble.engine.options import EngineOptions
+from tests.support.waiting import PATIENCE
 
-__all__ = ["RunningEngine", "running_engine", "until"]
+__all__ = ["RunningEngine", "running_engine"]
 
 
 class RunningEngine:
@@ -34,7 +34,7 @@ class RunningEngine:
             base_url=self.address.url,
             headers={"Authorization": f"Bearer {self.address.secret}", **headers},
             trust_env=False,
-            timeout=60.0,
+            timeout=PATIENCE,
         )
 
     def complete(self, prompt: Any, **body: Any) -> dict[str, Any]:
@@ -89,11 +89,3 @@ def running_engine(
             patch.setenv("FIMBLE_HOME", str(home))
             control.stop()
             assert find_running() is None
-
-
-def until(condition: Callable[[], bool], *, patience: float = 30.0) -> None:
-    """Waits until something observable is so; fails when it never is."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)

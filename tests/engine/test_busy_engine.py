@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.engine.process import RunningEngine, running_engine, until
+from tests.engine.process import RunningEngine, running_engine
 from tests.support.slow import make_slow_package
+from tests.support.waiting import until
 
-#: Would take ten seconds or more, and never repeats itself.
+#: Takes ten seconds here, which nothing waits for, and never repeats itself.
 LONG: dict[str, Any] = {"max_tokens": 4000, "temperature": 1.0, "seed": 1, "top_k": 50}
 
 
@@ -29,10 +30,22 @@ def generated(engine: RunningEngine) -> float:
     return engine.metric("fimble_generated_tokens_total")
 
 
-def tokens_for(engine: RunningEngine, seconds: float) -> int:
-    """About as many tokens as take that long here: enough to act meanwhile."""
-    (model,) = engine.health()["models"]
-    return min(3500, max(100, int(seconds * model["decode_tokens_per_s"])))
+def cancelled(engine: RunningEngine) -> float:
+    return engine.metric('fimble_requests_total{end="cancelled"}')
+
+
+@contextlib.contextmanager
+def at_work(engine: RunningEngine, priority: str = "completion") -> Iterator[None]:
+    """While the block runs, and it may take long, the model writes an answer."""
+    before = generated(engine)
+    connection = post_and_leave_open(engine, {"prompt": "while", **LONG, "priority": priority})
+    try:
+        until(lambda: generated(engine) > before)
+        yield
+        assert not is_idle(engine), "the answer was done before its time"
+    finally:
+        connection.close()
+        until(lambda: is_idle(engine))
 
 
 def is_idle(engine: RunningEngine) -> bool:
@@ -54,25 +67,25 @@ def post_and_leave_open(engine: RunningEngine, body: dict[str, Any]) -> socket.s
 
 
 def test_a_dropped_stream_stops_the_generation(engine: RunningEngine) -> None:
-    before = generated(engine)
+    before, stopped = generated(engine), cancelled(engine)
     body = {"prompt": "def", **LONG, "stream": True}
     with engine.http.stream("POST", "/v1/completions", json=body) as response:
         lines = response.iter_lines()
         assert next(lines).startswith("data: ")
     until(lambda: is_idle(engine))
-    assert 0 < generated(engine) - before < 1000
-    assert engine.metric('fimble_requests_total{end="cancelled"}') >= 1
+    assert 0 < generated(engine) - before < 4000
+    assert cancelled(engine) == stopped + 1
 
 
 def test_a_dropped_connection_stops_an_answer_that_is_not_streamed(engine: RunningEngine) -> None:
     before = generated(engine)
-    cancelled = engine.metric('fimble_requests_total{end="cancelled"}')
+    stopped = cancelled(engine)
     connection = post_and_leave_open(engine, {"prompt": "class", **LONG})
     until(lambda: generated(engine) > before)
     connection.close()
     until(lambda: is_idle(engine))
-    assert generated(engine) - before < 3900
-    assert engine.metric('fimble_requests_total{end="cancelled"}') == cancelled + 1
+    assert generated(engine) - before < 4000
+    assert cancelled(engine) == stopped + 1
 
 
 def test_a_dropped_connection_stops_a_prefill_between_slices(engine: RunningEngine) -> None:
@@ -109,79 +122,79 @@ def test_another_document_replaces_nothing(engine: RunningEngine) -> None:
     assert counts == [100] * 3
 
 
+class Streamed:
+    """A long answer that is read as it comes; each piece is a token."""
+
+    def __init__(self, engine: RunningEngine, path: str, **body: Any) -> None:
+        self._engine = engine
+        self._path = path
+        self._body = {**LONG, **body, "stream": True}
+        self.pieces: list[str] = []
+
+    def __enter__(self) -> Streamed:
+        self._stack = contextlib.ExitStack()
+        request = self._engine.http.stream("POST", self._path, json=self._body)
+        self._lines = self._stack.enter_context(request).iter_lines()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def read(self, count: int) -> None:
+        """Until there are so many pieces, without an end in between."""
+        while len(self.pieces) < count:
+            line = next(line for line in self._lines if line)
+            assert line != "data: [DONE]", "the answer was done before its time"
+            event = json.loads(line.removeprefix("data: "))
+            # It kept its slot: two are enough for both.
+            assert "recomputed_tokens" not in event["extra"]
+            (choice,) = event["choices"]
+            self.pieces.append(choice["delta"]["content"] if "delta" in choice else choice["text"])
+
+
+def chat(engine: RunningEngine) -> Streamed:
+    messages = [{"role": "user", "content": "hello"}]
+    return Streamed(engine, "/v1/chat/completions", messages=messages)
+
+
 def test_a_completion_goes_before_a_chat_which_goes_on_correctly(engine: RunningEngine) -> None:
-    body: dict[str, Any] = {
-        **LONG,
-        "messages": [{"role": "user", "content": "hello"}],
-        "max_tokens": tokens_for(engine, 1.0),
-    }
     # The first time the prompt is computed in one slice, afterwards only its last token:
     # the same numbers up to rounding, but not the same draws. So compare like with like.
-    engine.http.post("/v1/chat/completions", json=body)
-    alone = engine.http.post("/v1/chat/completions", json=body).json()
-    order: list[str] = []
-
-    def chat() -> Any:
-        answer = engine.http.post("/v1/chat/completions", json=body).json()
-        order.append("chat")
-        return answer
-
-    with ThreadPoolExecutor() as pool:
-        before = generated(engine)
-        chatting = pool.submit(chat)
-        until(lambda: generated(engine) > before)
+    with chat(engine) as first:
+        first.read(1)
+    until(lambda: is_idle(engine))
+    with chat(engine) as interrupted:
+        interrupted.read(20)
         completion = engine.complete("return", max_tokens=5)
-        order.append("completion")
-        interrupted = chatting.result()
-    assert order == ["completion", "chat"]
+        (tokens,) = [slot["tokens"] for slot in engine.health()["slots"] if slot["busy"]]
+        interrupted.read(tokens + 20)
+    until(lambda: is_idle(engine))
+    with chat(engine) as alone:
+        alone.read(tokens + 20)
+    until(lambda: is_idle(engine))
     assert completion["usage"]["completion_tokens"] == 5
-    assert interrupted["choices"] == alone["choices"]
-    # It kept its slot: two are enough for both.
-    assert "recomputed_tokens" not in interrupted["extra"]
+    assert interrupted.pieces == alone.pieces
 
 
-def test_warm_up_waits_for_completions_and_goes_before_chat(engine: RunningEngine) -> None:
-    order: list[str] = []
-    lock = threading.Lock()
-
-    def ask(priority: str, tokens: int) -> None:
-        engine.complete(f"{priority}", **{**LONG, "max_tokens": tokens}, priority=priority)
-        with lock:
-            order.append(priority)
-
-    with ThreadPoolExecutor() as pool:
-        before = generated(engine)
-        futures = [pool.submit(ask, "chat", tokens_for(engine, 1.5))]
-        until(lambda: generated(engine) > before)
-        futures.append(pool.submit(ask, "warmup", tokens_for(engine, 0.5)))
-        until(lambda: engine.health()["waiting"] == 2)
-        futures.append(pool.submit(ask, "completion", 50))
-        for future in futures:
-            future.result()
-    assert order == ["completion", "warmup", "chat"]
+def test_a_warm_up_waits_for_completions_and_goes_before_a_chat(engine: RunningEngine) -> None:
+    warm_up = {"prompt": "class", "priority": "warmup"}
+    with chat(engine) as chatting:
+        chatting.read(1)
+        with Streamed(engine, "/v1/completions", **warm_up) as warming:
+            warming.read(20)
+            assert engine.health()["waiting"] == 2, "the chat was answered first"
+            assert engine.complete("return", max_tokens=5)["usage"]["completion_tokens"] == 5
+            assert engine.health()["waiting"] == 2, "the warm-up was done first"
+    until(lambda: is_idle(engine))
 
 
 def test_health_answers_while_the_model_works(engine: RunningEngine) -> None:
-    count = tokens_for(engine, 1.5)
-    with ThreadPoolExecutor() as pool:
-        before = generated(engine)
-        answer = pool.submit(engine.complete, "while", **{**LONG, "max_tokens": count})
-        until(lambda: generated(engine) > before)
-        answered_while_busy = 0
-        while not answer.done():
-            health = engine.health()
-            answered_while_busy += any(slot["busy"] for slot in health["slots"])
-        answer.result()
-    assert answered_while_busy >= 5
+    with at_work(engine):
+        for _ in range(10):
+            assert any(slot["busy"] for slot in engine.health()["slots"])
 
 
 def test_tokenize_does_not_wait_for_the_model(engine: RunningEngine) -> None:
-    count = tokens_for(engine, 1.5)
-    with ThreadPoolExecutor() as pool:
-        before = generated(engine)
-        answer = pool.submit(engine.complete, "for", **{**LONG, "max_tokens": count})
-        until(lambda: generated(engine) > before)
+    with at_work(engine):
         counts = engine.http.post("/tokenize", json={"texts": ["def"]}).json()["counts"]
-        assert not answer.done()
-        answer.result()
     assert counts == [1]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from fimble import system
-from fimble.engine import control
+from fimble.engine import client, control
 from fimble.engine.address import read_address
 from fimble.engine.client import EngineEvent, LocalEngine, model_reference
 from fimble.engine.options import EngineOptions
@@ -25,6 +27,7 @@ from fimble.errors import (
 )
 from fimble.progress import ProgressEvent
 from tests.support.slow import make_slow_package
+from tests.support.waiting import eventually, until
 
 PROMPT = (Control("fim_prefix"), Text("def f("), Control("fim_suffix"), Control("fim_middle"))
 
@@ -92,8 +95,7 @@ def crash() -> None:
     assert address is not None
     process = psutil.Process(address.pid)
     process.kill()
-    while system.is_alive(address.pid):
-        pass
+    until(lambda: not system.is_alive(address.pid))
 
 
 async def test_it_starts_loads_and_completes(engine: LocalEngine, seen: Seen) -> None:
@@ -141,25 +143,37 @@ async def test_requests_at_once_start_one_engine(engine: LocalEngine, seen: Seen
     assert seen.kinds == ["starting", "loading", "ready"]
 
 
+def slots() -> list[dict[str, Any]]:
+    status = control.status()
+    assert status is not None
+    return status.slots
+
+
+def is_busy() -> bool:
+    return any(slot["busy"] for slot in slots())
+
+
+def tokens_held() -> list[int]:
+    return [slot["tokens"] for slot in slots()]
+
+
 async def test_closing_the_answer_cancels_it_at_the_engine(slow: Path) -> None:
     engine = LocalEngine(model=str(slow))
     answer = engine.complete(CompletionRequest("def", max_tokens=4000, temperature=1.0, seed=1))
     async for _ in answer:
         break
     await answer.aclose()
-    status = await asyncio.to_thread(control.status)
-    assert status is not None
-    while any(slot["busy"] for slot in status.slots):
-        await asyncio.sleep(0.02)
-        status = await asyncio.to_thread(control.status)
-        assert status is not None
-    assert status.slots[0]["tokens"] < 2000
+    await eventually(lambda: not is_busy())
+    assert max(tokens_held()) < 4000
     # Cancelling the task does the same.
-    task = asyncio.create_task(text_of(engine, CompletionRequest("class", max_tokens=4000)))
-    await asyncio.sleep(0.3)
+    again = CompletionRequest("class", max_tokens=4000, temperature=1.0, seed=2)
+    task = asyncio.create_task(text_of(engine, again))
+    await eventually(is_busy)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    await eventually(lambda: not is_busy())
+    assert max(tokens_held()) < 4000
     assert len(await text_of(engine, CompletionRequest("if", max_tokens=3))) > 0
     await engine.aclose()
     await asyncio.to_thread(control.stop)
@@ -192,7 +206,14 @@ async def test_a_crash_in_the_middle_of_an_answer_is_an_engine_error(
     await asyncio.to_thread(control.stop)
 
 
-async def test_repeated_crashes_back_off(engine: LocalEngine, seen: Seen) -> None:
+async def test_repeated_crashes_back_off(
+    engine: LocalEngine, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Pauses too long to be over by themselves while this runs, and a clock that can be set.
+    monkeypatch.setattr(client, "_FIRST_PAUSE", 3000.0)
+    monkeypatch.setattr(client, "_LONGEST_PAUSE", 3000.0)
+    ahead = 0.0
+    monkeypatch.setattr(client, "monotonic", lambda: time.monotonic() + ahead)
     await engine.model_info()
     crash()
     await engine.model_info()
@@ -202,12 +223,8 @@ async def test_repeated_crashes_back_off(engine: LocalEngine, seen: Seen) -> Non
             await engine.model_info()
         assert "log" in caught.value.next_step
     assert seen.kinds.count("died") == 2
-    while True:
-        try:
-            await engine.model_info()
-            break
-        except EngineUnavailable:
-            await asyncio.sleep(0.1)
+    ahead = 3000.0
+    await engine.model_info()
 
 
 async def test_an_engine_that_was_stopped_is_started_again_without_alarm(

@@ -33,7 +33,7 @@ from fimble.engine.launcher import find_running, log_path, start_engine
 from fimble.engine.options import EngineOptions, options_from_arguments
 from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.errors import EngineUnavailable, RuntimeMissing
-from tests.engine.process import until
+from tests.support.waiting import PATIENCE, until
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +139,7 @@ def test_two_processes_that_launch_at_once_start_one_engine(home: Path) -> None:
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    pids = {run.communicate(timeout=60)[0].strip() for run in runs}
+    pids = {run.communicate(timeout=PATIENCE)[0].strip() for run in runs}
     assert pids == {str(engines_of(home)[0])}
 
 
@@ -149,7 +149,7 @@ def test_an_engine_started_by_hand_beside_another_ends(home: Path) -> None:
         [sys.executable, "-m", "fimble.engine"],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert second.returncode == 1
@@ -263,19 +263,30 @@ def test_a_large_log_is_put_aside(home: Path) -> None:
 # --- idle --------------------------------------------------------------------------------
 
 
-def test_an_idle_engine_unloads_its_model_then_ends(tiny: Path, home: Path) -> None:
-    minutes = 1 / 60
-    options = EngineOptions(idle_unload_minutes=1.0 * minutes, idle_exit_minutes=4.0 * minutes)
-    address = start_engine(options)
+SECOND = 1 / 60  # in minutes
+
+
+def asking(address: EngineAddress) -> httpx.Client:
     headers = {"Authorization": f"Bearer {address.secret}"}
-    with httpx.Client(base_url=address.url, headers=headers, trust_env=False) as client:
-        loaded = client.post("/load", json={"model": str(tiny)}, timeout=30)
-        assert loaded.status_code == 200
-        until(lambda: client.get("/health").json()["state"] == "idle")
-        assert client.get("/v1/models").json()["data"] == []
+    return httpx.Client(base_url=address.url, headers=headers, trust_env=False, timeout=PATIENCE)
+
+
+def test_an_idle_engine_unloads_its_model_and_loads_it_again(tiny: Path) -> None:
+    address = start_engine(EngineOptions(idle_unload_minutes=SECOND, idle_exit_minutes=0))
+    with asking(address) as client:
+        for _ in range(2):
+            assert client.post("/load", json={"model": str(tiny)}).status_code == 200
+            until(lambda: client.get("/health").json()["state"] == "idle")
+            assert client.get("/v1/models").json()["data"] == []
+    assert system.is_alive(address.pid)
+
+
+def test_an_idle_engine_ends(home: Path) -> None:
+    address = start_engine(EngineOptions(idle_unload_minutes=0, idle_exit_minutes=SECOND))
     until(lambda: not system.is_alive(address.pid))
     assert not address_path().exists()
     assert "idle for" in log_path().read_text(encoding="utf-8")
+    assert start_engine(EngineOptions()).pid != address.pid
 
 
 def test_idle_limits_of_zero_mean_never() -> None:

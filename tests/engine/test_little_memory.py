@@ -22,6 +22,7 @@ from fimble.engine.wire import model_info_to_json
 from fimble.errors import FimbleError, LoadFailed, RequestRejected
 from tests.support.limited_memory import LimitedMemoryRuntime
 from tests.support.tiny import make_tiny_package
+from tests.support.waiting import PATIENCE
 
 PROMPT = [10, 20, 30, 40, 50, 60, 70, 80]
 
@@ -56,7 +57,7 @@ def finished(events: queue.Queue[Event]) -> CompletionChunk:
     """The last chunk with the whole text; raises the job's error."""
     text, last = "", CompletionChunk("")
     while True:
-        event = events.get(timeout=60)
+        event = events.get(timeout=PATIENCE)
         if isinstance(event, FimbleError):
             raise event
         if isinstance(event, Done):
@@ -176,7 +177,7 @@ def test_none_at_all_is_a_load_error_with_advice(
     runtime.tokens = 10**6
     events: queue.Queue[Event] = queue.Queue()
     engine.scheduler.submit(Job("", None, events.put))
-    assert isinstance(events.get(timeout=60), Done)
+    assert isinstance(events.get(timeout=PATIENCE), Done)
     assert engine.window == 2048
 
 
@@ -203,7 +204,7 @@ def test_a_chat_that_loses_its_slot_to_little_memory_goes_on(
     runtime.tokens = 3000
     alone = finished(engine.start(PROMPT, priority="chat", max_tokens=300)).text
     chat = engine.start(PROMPT, priority="chat", max_tokens=300)
-    first = chat.get(timeout=60)
+    first = chat.get(timeout=PATIENCE)
     assert isinstance(first, CompletionChunk)
     engine.ask([200, 201, 202, 203, 204, 205], "b")
     assert first.text + finished(chat).text == alone

@@ -26,8 +26,8 @@ from fimble.errors import (
     ModelMisbehaved,
     ModelNotFound,
 )
-from tests.engine.process import until
 from tests.support.tiny import make_tiny_package
+from tests.support.waiting import PATIENCE, until
 
 PROMPT = [10, 20, 30, 40, 50, 60, 70, 80]
 
@@ -106,7 +106,7 @@ class Answer:
         text = ""
         last = None
         while True:
-            event = self.events.get(timeout=30)
+            event = self.events.get(timeout=PATIENCE)
             if isinstance(event, FimbleError):
                 raise event
             if isinstance(event, Done):
@@ -299,7 +299,7 @@ def test_a_chat_that_loses_its_slot_goes_on_correctly(tiny: Path) -> None:
     # Slow enough that the completion comes while the chat is at work.
     bench.rules["get_logits"] = slowly(0.002)
     chat = bench.ask(max_tokens=300, priority="chat", temperature=1.0, seed=3, top_k=50)
-    first = chat.events.get(timeout=30)
+    first = chat.events.get(timeout=PATIENCE)
     assert isinstance(first, CompletionChunk)
     completion = bench.ask([200, 201, 202, 203]).wait()
     assert completion.finish_reason == "length"
@@ -326,7 +326,7 @@ def test_a_waiting_request_is_cancelled_without_the_worker(bench: Bench) -> None
     """Where a prefill is one long call, who waits behind it must not wait to be told."""
     bench.ask(max_tokens=1).wait()
     release = queue.Queue[None]()
-    bench.rules["append_tokens"] = lambda real, ids: (release.get(timeout=30), real(ids))[1]
+    bench.rules["append_tokens"] = lambda real, ids: (release.get(timeout=PATIENCE), real(ids))[1]
     busy = bench.ask([300, 301])
     waiting = [bench.ask([200, number], document="d") for number in range(4)]
     for replaced in waiting[:3]:
@@ -342,7 +342,7 @@ def test_closing_ends_running_requests(tiny: Path) -> None:
     bench.ask(max_tokens=1).wait()
     bench.rules["get_logits"] = slowly(0.01)
     running = bench.ask(max_tokens=1000)
-    running.events.get(timeout=30)
+    running.events.get(timeout=PATIENCE)
     bench.scheduler.close()
     assert running.wait().finish_reason == "cancelled"
     assert bench.host.loaded is None
@@ -367,7 +367,7 @@ def test_a_chat_survives_a_completion_with_another_model(bench: Bench, tmp_path:
     alone = bench.ask(max_tokens=200, priority="chat").wait().text
     bench.rules["get_logits"] = slowly(0.002)
     chat = bench.ask(max_tokens=200, priority="chat")
-    first = chat.events.get(timeout=30)
+    first = chat.events.get(timeout=PATIENCE)
     assert isinstance(first, CompletionChunk)
     assert bench.ask(model=str(other)).wait().model == "other"
     assert first.text + chat.wait().text == alone
@@ -384,7 +384,7 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_at_every_key(bench: Bench) -
     # Someone who asks for the load itself means it.
     bench.fail_load = None
     job = bench.submit(None)
-    assert isinstance(job.events.get(timeout=30), Done)
+    assert isinstance(job.events.get(timeout=PATIENCE), Done)
     assert bench.loads == ["tiny", "tiny"]
     assert bench.ask().wait().finish_reason == "length"
 

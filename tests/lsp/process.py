@@ -15,6 +15,7 @@ import pytest
 from fimble.engine import control
 from fimble.engine.launcher import find_running
 from tests.lsp.wire import Wire
+from tests.support.waiting import PATIENCE
 
 __all__ = ["ServerProcess", "ended_engine", "engine_pid", "serve_command", "served", "server_env"]
 
@@ -37,7 +38,7 @@ class ServerProcess:
 
     async def ended(self) -> int:
         """The exit code."""
-        return await asyncio.wait_for(self.process.wait(), timeout=30)
+        return await asyncio.wait_for(self.process.wait(), timeout=PATIENCE)
 
     async def stderr(self) -> str:
         return (await self.errors).decode()

@@ -14,6 +14,7 @@ from fimble.lsp.chat import CHAT_COMMANDS, answers_dir
 from tests.chat.places import tree
 from tests.lsp.wire import Session, Wire, in_process
 from tests.support.scripted_engine import ScriptedEngine
+from tests.support.waiting import eventually
 
 #: Emoji before the code: columns are UTF-16 code units.
 TEXT = "x = '🙂'; y = f(1)\n\n\ndef f(n):\n    return n + 1\n"
@@ -216,7 +217,7 @@ async def test_an_engine_that_fails_is_an_error_of_the_request() -> None:
 @pytest.mark.parametrize("by", ["request", "progress"])
 @pytest.mark.parametrize("after", [0, 1, 5])
 async def test_cancelled_at_any_token(by: str, after: int) -> None:
-    engine = ScriptedEngine(["words and words and words " * 40, "short"], piece=3, delay=0.01)
+    engine = ScriptedEngine(["words and words and words " * 400, "short"], piece=3, delay=0.01)
     async with in_process(lambda model: engine) as session:
         wire = await opened(session)
         params = {"message": "Hi", "workDoneToken": "w", "partialResultToken": "p"}
@@ -239,7 +240,7 @@ async def test_cancelled_at_any_token(by: str, after: int) -> None:
 
 @pytest.mark.parametrize("by", ["request", "progress"])
 async def test_a_command_is_cancelled_too(by: str) -> None:
-    engine = ScriptedEngine(["words " * 400], piece=3, delay=0.01)
+    engine = ScriptedEngine(["words " * 4000], piece=3, delay=0.01)
     async with in_process(lambda model: engine) as session:
         wire = await opened(session)
         id = wire.ask(
@@ -265,11 +266,7 @@ async def test_the_end_of_the_session_ends_a_chat() -> None:
         wire.ask("shutdown")
         wire.notify("exit")
         await wire.until(lambda: session.serving.done())
-    for _ in range(100):
-        await asyncio.sleep(0.01)
-        if engine.cancelled:
-            break
-    assert engine.cancelled
+    await eventually(lambda: engine.cancelled)
 
 
 # --- commands ----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from tests.lsp.wire import Session, Wire, completion_params, in_process
 from tests.support.scripted_engine import Answer, ScriptedEngine, prompt_as_text
+from tests.support.waiting import eventually
 
 URI = "file:///p/a.py"
 
@@ -46,11 +46,7 @@ def states(wire: Wire) -> list[str]:
 
 
 async def until_calls(engine: ScriptedEngine, count: int) -> None:
-    for _ in range(2000):
-        if len(engine.requests) >= count:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError(engine.requests)
+    await eventually(lambda: len(engine.requests) >= count)
 
 
 async def test_the_commands_are_announced() -> None:

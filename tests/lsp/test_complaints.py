@@ -249,7 +249,6 @@ async def test_9_superseded_requests_are_cancelled_at_the_engine_too() -> None:
         await wire.initialize()
         wire.open(URI, "")
         wire.ask("textDocument/inlineCompletion", completion_params(URI, 0, 0))
-        while not engine.requests:
-            await asyncio.sleep(0.001)
+        await wire.until(lambda: bool(engine.requests))
         wire.change(URI, 2, {"text": "something else"})
         await wire.until(lambda: len(engine.cancelled) == 1)

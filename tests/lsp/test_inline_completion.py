@@ -62,9 +62,7 @@ async def test_positions_in_the_encoding_that_was_agreed_on(encoding: str, colum
 
 async def until_asked(session: Session, engine: ScriptedEngine, count: int) -> None:
     """Waits until the engine got its ``count``-th request."""
-    while len(engine.requests) < count:
-        assert not session.serving.done()
-        await asyncio.sleep(0.001)
+    await session.wire.until(lambda: len(engine.requests) >= count)
 
 
 async def test_five_requests_in_200_ms_get_one_answer_each() -> None:
@@ -97,7 +95,8 @@ async def test_five_requests_in_one_breath_get_one_answer_each() -> None:
         wire = session.wire
         await wire.initialize()
         wire.open(URI, "")
-        requests = [wire.ask_completion(URI, 0, 0) for _ in range(5)]
+        with wire.in_one_breath():
+            requests = [wire.ask_completion(URI, 0, 0) for _ in range(5)]
         answers = [(await wire.answer(request))["result"] for request in requests]
         await wire.quit()
         await session.serving

@@ -13,10 +13,11 @@ from fimble.errors import EngineUnavailable
 from fimble.lsp import configuration
 from tests.lsp.wire import Wire, in_process
 from tests.support.scripted_engine import ScriptedEngine
+from tests.support.waiting import PATIENCE, eventually
 
 
 async def ended(serving: asyncio.Task[int]) -> int:
-    return await asyncio.wait_for(serving, timeout=30)
+    return await asyncio.wait_for(serving, timeout=PATIENCE)
 
 
 async def test_exit_after_shutdown_is_0() -> None:
@@ -47,8 +48,7 @@ async def test_shutdown_cancels_what_is_under_way() -> None:
         await wire.initialize()
         wire.open("untitled:1", "")
         request = wire.ask_completion("untitled:1", 0, 0)
-        while not engine.requests:
-            await asyncio.sleep(0.001)
+        await eventually(lambda: engine.requests)
         await wire.quit()
         assert await ended(session.serving) == 0
     assert len(wire.answers(request)) == 1

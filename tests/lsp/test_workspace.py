@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from tests.lsp.wire import Session, in_process
 from tests.support.scripted_engine import ScriptedEngine, prompt_as_text
+from tests.support.waiting import PATIENCE
 
 SHAPES = "def area_of(width: int, height: int) -> int:\n    return width * height\n"
 USER = "from shapes import area_of\n\nprint(area_of())\n"
@@ -49,7 +51,8 @@ async def sections(session: Session, file: Path) -> list[dict[str, Any]]:
 
 async def until_section(session: Session, file: Path, path: str, text: str) -> dict[str, Any]:
     """The section about ``path`` that has ``text``, once the index knows."""
-    for _ in range(400):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         for section in await sections(session, file):
             if section["path"] == path and text in section["text"]:
                 return section

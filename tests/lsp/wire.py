@@ -11,7 +11,7 @@ import contextlib
 import io
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from fimble.engine.base import Engine
 from fimble.engine.client import EngineEvent
 from fimble.lsp.server import FimbleServer
 from fimble.lsp.transport import messages_from, read_in_thread
+from tests.support.waiting import PATIENCE
 
 __all__ = ["Wire", "in_process"]
 
@@ -51,6 +52,18 @@ class Wire:
         body = json.dumps(message).encode()
         self.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
+    @contextlib.contextmanager
+    def in_one_breath(self) -> Iterator[None]:
+        """What is sent meanwhile goes out in one piece, so that nothing comes in between."""
+        write = self.write
+        pieces: list[bytes] = []
+        self.write = pieces.append
+        try:
+            yield
+        finally:
+            self.write = write
+        write(b"".join(pieces))
+
     def notify(self, method: str, params: Any = None) -> None:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
@@ -60,13 +73,13 @@ class Wire:
         self.send({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params})
         return self.next_id
 
-    async def request(self, method: str, params: Any = None, *, patience: float = 30) -> Any:
+    async def request(self, method: str, params: Any = None, *, patience: float = PATIENCE) -> Any:
         """The result of a request."""
         answer = await self.answer(self.ask(method, params), patience=patience)
         assert "error" not in answer, answer
         return answer.get("result")
 
-    async def answer(self, request: int, *, patience: float = 30) -> dict[str, Any]:
+    async def answer(self, request: int, *, patience: float = PATIENCE) -> dict[str, Any]:
         """The response to request ``request``."""
         await self.until(lambda: bool(self.answers(request)), patience=patience)
         return self.answers(request)[0]
@@ -78,7 +91,7 @@ class Wire:
         """Parameters of every notification or request of that method so far."""
         return [m.get("params") for m in self.messages if m.get("method") == method]
 
-    async def until(self, holds: Callable[[], bool], *, patience: float = 30) -> None:
+    async def until(self, holds: Callable[[], bool], *, patience: float = PATIENCE) -> None:
         """Waits until ``holds()``; fails after ``patience`` seconds, or without a server."""
         deadline = asyncio.get_running_loop().time() + patience
         while not holds():
@@ -109,7 +122,7 @@ class Wire:
         return self.ask("textDocument/inlineCompletion", completion_params(uri, line, character))
 
     async def complete(
-        self, uri: str, line: int, character: int, *, patience: float = 30
+        self, uri: str, line: int, character: int, *, patience: float = PATIENCE
     ) -> list[dict[str, Any]]:
         """The items of an inline completion."""
         params = completion_params(uri, line, character)

@@ -22,6 +22,7 @@ from fimble.progress import ProgressEvent
 from tests.support.hub_server import StandInHub
 from tests.support.pulling import NOWHERE, Puller, make_entry
 from tests.support.tiny_gguf import make_tiny_gguf
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +291,7 @@ def test_two_pulls_at_once_fetch_the_file_once(hub: StandInHub, puller: Puller) 
     hub.hold_at = 100_000
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(puller.pull, make_entry(hub))
-        assert hub.held.wait(30)
+        assert hub.held.wait(PATIENCE)
         second = pool.submit(puller.pull, make_entry(hub))
         waiting = "Another process is working on tiny-coder; waiting for it."
         while waiting not in puller.said:

@@ -23,6 +23,7 @@ from fimble.models.store import Store
 from tests.support.hub_server import StandInHub
 from tests.support.pulling import NOWHERE, make_entry
 from tests.support.tiny_gguf import make_tiny_gguf
+from tests.support.waiting import PATIENCE
 from tests.support.wheel_index import WheelIndex
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +67,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, output
     return output
 
@@ -85,7 +86,7 @@ def test_killed_in_the_download_it_fetches_each_byte_once(
     entry = make_entry(hub)
     hub.hold_at = at
     process = start_pull(tmp_path, entry, hub.endpoint)
-    assert hub.held.wait(60)
+    assert hub.held.wait(PATIENCE)
     part = Store(tmp_path).partial(entry.name) / "hub.part"
     while not part.exists() or part.stat().st_size < at:
         time.sleep(0.01)

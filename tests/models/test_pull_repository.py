@@ -52,7 +52,7 @@ class Puller:
 
 
 def patient(endpoint: str, token: str | None = None) -> Hub:
-    return Hub(endpoint, token, open_timeout=5, read_timeout=5, attempts=3, pause=0.01)
+    return Hub(endpoint, token, open_timeout=60, read_timeout=60, attempts=3, pause=0.01)
 
 
 @pytest.fixture

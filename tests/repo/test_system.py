@@ -161,8 +161,8 @@ def test_lock_excludes_and_is_free_after_a_crash(tmp_path: Path) -> None:
             sys.executable,
             "-c",
             "import sys, time; from pathlib import Path; from fimble import system\n"
-            "with system.exclusive_lock(Path(sys.argv[1]), timeout=5):\n"
-            "    print('held', flush=True); time.sleep(60)",
+            "with system.exclusive_lock(Path(sys.argv[1]), timeout=60):\n"
+            "    print('held', flush=True); time.sleep(600)",
             str(lock),
         ],
         stdout=subprocess.PIPE,
@@ -174,7 +174,7 @@ def test_lock_excludes_and_is_free_after_a_crash(tmp_path: Path) -> None:
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    with system.exclusive_lock(lock, timeout=5):
+    with system.exclusive_lock(lock, timeout=60):
         pass
 
 
@@ -210,7 +210,7 @@ def test_a_job_that_forbids_breaking_away_still_gets_its_engine(
 def test_detached_child_runs_and_is_stopped(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         child = system.spawn_detached(
-            [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"],
+            [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"],
             cwd=tmp_path,
             log=log,
             environ=os.environ,

@@ -41,7 +41,7 @@ class Puller:
 
     def __init__(self, root: Path, endpoint: str, *, token: str | None = None) -> None:
         self.store = Store(root)
-        self.hub = Hub(endpoint, token, open_timeout=5, read_timeout=5, attempts=3, pause=0.01)
+        self.hub = Hub(endpoint, token, open_timeout=60, read_timeout=60, attempts=3, pause=0.01)
         self.said: list[str] = []
         self.events: list[ProgressEvent] = []
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal
 
 import httpx
@@ -177,7 +177,7 @@ class LocalEngine(Engine):
                 if system.is_alive(self._address.pid, self._address.started_at):
                     return self._http
                 self._note_death()
-            wait = self._not_before - time.monotonic()
+            wait = self._not_before - monotonic()
             if wait > 0:
                 raise EngineUnavailable(
                     f"The engine ended repeatedly; it is started again in {wait:.0f} s.",
@@ -256,7 +256,7 @@ class LocalEngine(Engine):
 
     def _back_off(self) -> None:
         """The first restart is immediate; each one without an answer in between waits longer."""
-        self._not_before = time.monotonic() + self._pause
+        self._not_before = monotonic() + self._pause
         self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
 
 
