@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandLine
+from tests.support.amd_packages import make_loadable_amd_package
 from tests.support.tiny import make_tiny_package
 
 
 @pytest.mark.parametrize(
     ("provider", "says", "next_step"),
     [
-        ("DML", "this runtime has no DML provider", "fimble doctor"),
-        ("RyzenAI", "RyzenAI provider", "Ryzen AI environment"),
+        ("DML", "this runtime has no DML provider", "fimble[directml]"),
+        ("RyzenAI", "RyzenAI provider", "start fimble inside its environment"),
         ("AMDGPU", "AMDGPU", "AMDGPU_EP_PATH"),
     ],
 )
@@ -34,3 +35,17 @@ def test_a_provider_that_is_not_there(
     assert next_step in error["next_step"]
     log = (fimble.home / "logs" / "engine.log").read_text(encoding="utf-8")
     assert error["message"] in log
+
+
+def test_the_cpu_in_its_place_is_a_users_wish_and_said(
+    bare: CommandLine, source: Path, tmp_path: Path
+) -> None:
+    package = make_loadable_amd_package(tmp_path, "A")
+    started = bare("engine", "start", "--model", package, "--provider", "cpu", "--slots", "1")
+    assert started.code == 0
+    assert "on CPU" in started.out and "runs on the CPU, as set" in started.out
+    # It stays where it is for whoever wishes nothing else.
+    ran = bare("chat", "hello", "--model", package, "--max-tokens", "2", "--json")
+    assert ran.json["provider"] == "CPU"
+    refused = bare("chat", "hello", "--model", package, "--provider", "dml", "--json")
+    assert refused.code == 1 and "DML" in refused.json["error"]["message"]

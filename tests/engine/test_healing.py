@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from fimble.engine.candidate import Candidate
 from fimble.engine.healing import Healing, TokenIndex, take_back, typed_text
 from fimble.engine.loaded import LoadedModel, load_model
+from fimble.engine.options import EngineOptions
 from fimble.engine.package import read_package_config
 from fimble.engine.protocol import CompletionRequest, Control, Text
 from fimble.engine.tokens import PackageTokenizer, byte_of_char
@@ -29,7 +30,9 @@ def loaded(package: Path) -> LoadedModel:
     """For hypothesis, which allows no fixture narrower than the session."""
     tokenizer = PackageTokenizer(package / "tokenizer.json")
     config = read_package_config(package)
-    return load_model(config, tokenizer, context_tokens=256, threads=1, slots=1)
+    return load_model(
+        config, tokenizer, options=EngineOptions(context_tokens=256, threads=1, slots=1)
+    )
 
 
 def words_tokenizer(folder: Path, words: Sequence[str]) -> PackageTokenizer:

@@ -235,7 +235,8 @@ def test_a_missing_runtime_is_said_in_its_own_words(
     second = tmp_path / "site" / "onnxruntime_genai_cuda-0.13.1.dist-info"
     second.mkdir(parents=True)
     (second / "METADATA").write_text("Name: onnxruntime-genai-cuda\nVersion: 0.13.1\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    places = [str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
     with pytest.raises(RuntimeMissing) as caught:
         start_engine(EngineOptions())
     assert "onnxruntime-genai and onnxruntime-genai-cuda" in caught.value.message

@@ -13,6 +13,7 @@ from fimble.engine import control
 from fimble.engine.client import LocalEngine
 from fimble.engine.healing import Healing, take_back
 from fimble.engine.loaded import LoadedModel, load_model
+from fimble.engine.options import EngineOptions
 from fimble.engine.package import read_package_config
 from fimble.engine.protocol import CompletionRequest, Control, Segment, Text
 from fimble.engine.runtime import Logits
@@ -31,7 +32,9 @@ TIE = 0.5
 def loaded(real_package: Path) -> Iterator[LoadedModel]:
     config = read_package_config(real_package)
     tokenizer = PackageTokenizer(real_package / "tokenizer.json")
-    loaded = load_model(config, tokenizer, context_tokens=1024, threads=0, slots=2)
+    loaded = load_model(
+        config, tokenizer, options=EngineOptions(context_tokens=1024, threads=0, slots=2)
+    )
     yield loaded
     loaded.close()
 

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fimble.engine.loaded import load_model, probe_continuation
+from fimble.engine.capabilities import Capabilities, probe_capabilities
+from fimble.engine.loaded import load_model
+from fimble.engine.options import EngineOptions
 from fimble.engine.package import read_package_config
 from fimble.engine.runtime import DISTRIBUTIONS, Model, Session, find_runtime
 from fimble.engine.tokens import PackageTokenizer
@@ -209,20 +211,30 @@ def wrapped(tiny: Path, wrapper: type[NoContinuation]) -> Model:
 
 
 def test_the_probe_believes_what_it_sees(tiny: Path) -> None:
-    assert probe_continuation(Model(read_package_config(tiny)), 300)
-    assert not probe_continuation(wrapped(tiny, NoContinuation), 300)
-    assert not probe_continuation(wrapped(tiny, WrongRewind), 300)
+    def probed(model: Model) -> Capabilities:
+        return probe_capabilities(model, 300)
+
+    assert probed(Model(read_package_config(tiny))) == Capabilities(True, True, True, True)
+    assert probed(wrapped(tiny, NoContinuation)) == Capabilities(False, False, True, True)
+    assert probed(wrapped(tiny, WrongRewind)) == Capabilities(True, False, True, True)
 
 
 def test_loading_measures_and_reports(tiny: Path) -> None:
     config = read_package_config(tiny)
     tokenizer = PackageTokenizer(tiny / "tokenizer.json")
-    loaded = load_model(config, tokenizer, context_tokens=512, threads=1, slots=2)
+    loaded = load_model(
+        config, tokenizer, options=EngineOptions(context_tokens=512, threads=1, slots=2)
+    )
     assert loaded.info.window == 512
     assert loaded.info.continuation and loaded.info.fim
     assert loaded.info.provider == "CPU"
     assert loaded.info.prefill_tokens_per_s > 0 and loaded.info.decode_tokens_per_s > 0
-    assert load_model(config, tokenizer, context_tokens=10**6, threads=0, slots=1).window == 2048
+    assert (
+        load_model(
+            config, tokenizer, options=EngineOptions(context_tokens=10**6, threads=0, slots=1)
+        ).window
+        == 2048
+    )
 
 
 # --- packages that cannot be loaded ------------------------------------------------------

@@ -362,7 +362,11 @@ def test_another_model_takes_the_place_of_the_loaded_one(bench: Bench, tmp_path:
     assert bench.loads == ["tiny", "other"]
 
 
-def test_a_chat_survives_a_completion_with_another_model(bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_chat_survives_a_completion_with_another_model(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fits: bool
+) -> None:
+    monkeypatch.setattr("fimble.engine.host.fits_beside", lambda *_: fits)
     other = make_tiny_package(tmp_path / "other", seed=9)
     alone = bench.ask(max_tokens=200, priority="chat").wait().text
     bench.rules["get_logits"] = slowly(0.002)
@@ -371,7 +375,7 @@ def test_a_chat_survives_a_completion_with_another_model(bench: Bench, tmp_path:
     assert isinstance(first, CompletionChunk)
     assert bench.ask(model=str(other)).wait().model == "other"
     assert first.text + chat.wait().text == alone
-    assert bench.loads == ["tiny", "other", "tiny"]
+    assert bench.loads == (["tiny", "other"] if fits else ["tiny", "other", "tiny"])
 
 
 def test_a_model_that_cannot_be_loaded_is_not_tried_at_every_key(bench: Bench) -> None:

@@ -155,12 +155,13 @@ def test_the_kv_element_is_as_large_as_the_graph_says(amd: Package, kind: int, s
     assert inspect_package(amd).kv_bytes_per_token == 48 * 2 * 8 * 128 * size
 
 
-def test_only_a_coder_fills_in_the_middle(tiny: Package) -> None:
+def test_only_a_coder_fills_in_the_middle(tiny: Package, tmp_path: Path) -> None:
     assert inspect_package(tiny).fim
-    assert not inspect_package(Package("tiny-chat", tiny.path)).fim
-    note = tiny.path / PROVENANCE_FILE
+    chat = make_tiny_package(tmp_path / "tiny-chat", coder=False)
+    assert not inspect_package(Package("tiny-chat", chat)).fim
+    note = chat / PROVENANCE_FILE
     note.write_text(json.dumps({"name": "Qwen2.5 Coder 0.5B"}), encoding="utf-8")
-    assert inspect_package(Package("tiny-chat", tiny.path)).fim
+    assert inspect_package(Package("tiny-chat", chat)).fim
 
 
 def test_the_folder_around_amds_nested_one_counts_too(amd: Package) -> None:

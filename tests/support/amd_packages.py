@@ -322,6 +322,8 @@ def make_loadable_amd_package(folder: Path, letter: str, *, on_cpu: bool = False
                     entry.value = row.data
         target = inner / (named or f"{Path(row.graph).stem}_all_logits.onnx")
         target.write_bytes(model.SerializeToString())
+    # No note of the tiny model's origin: what the row's own name says counts.
+    (inner / "fimble_package.json").unlink()
     path = inner / "genai_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     config["model"]["decoder"]["filename"] = row.graph

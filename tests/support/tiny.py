@@ -205,15 +205,18 @@ def make_tiny_package(
     context_length: int = 2048,
     tied: bool = False,
     all_logits: bool = False,
+    coder: bool = True,
 ) -> Path:
     """Write the tiny package into ``destination`` (created if absent) and return it.
 
     ``tied`` makes the embedding the LM head as well. ``all_logits`` configures the graph that
-    gives logits for every token, the only one that onnxruntime-genai 0.11 can run.
+    gives logits for every token, the only one that onnxruntime-genai 0.11 can run. ``coder``
+    is whether it passes for a model that fills in the middle: by its name, as they do.
     """
     arch = tiny_architecture(context_length=context_length)
     tokenizer = tiny_tokenizer(context_length=context_length)
     head: HeadKind = "shared" if tied else "own"
+    kind = "Qwen2 Coder" if coder else "Qwen2"
     weights = RandomWeights(arch, list(tokenizer.types), seed=seed, tied=tied)
     if tied:
         weights.tensors[HEAD] = weights.tensors[EMBEDDING]
@@ -224,7 +227,7 @@ def make_tiny_package(
         tokenizer,
         precision=precision,
         head=head,
-        provenance=Provenance("tiny.gguf", f"{seed:064x}", f"Tiny random Qwen2 {seed}", None),
+        provenance=Provenance("tiny.gguf", f"{seed:064x}", f"Tiny random {kind} {seed}", None),
     )
     if all_logits:
         config = destination / CONFIG_FILE

@@ -24,7 +24,7 @@ from fimble.assist.chat.names import NameCompleter
 from fimble.assist.chat.service import Question
 from fimble.assist.settings import ChatSettings
 from fimble.cli.chatting import ChatSession, answer_once
-from fimble.cli.output import json_option, say
+from fimble.cli.output import json_option, provider_option, say
 from fimble.errors import FimbleError, UsageError
 from fimble_context.workspace import mask_secrets
 
@@ -37,6 +37,7 @@ _WELCOME = "Enter sends, Alt+Enter begins a line, Ctrl-C stops, Ctrl-D ends. /he
 @click.command()
 @click.argument("message", nargs=-1)
 @click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
+@provider_option
 @click.option(
     "--max-tokens",
     type=click.IntRange(1, 32_768),
@@ -47,7 +48,12 @@ _WELCOME = "Enter sends, Alt+Enter begins a line, Ctrl-C stops, Ctrl-D ends. /he
 @click.option("--no-history", is_flag=True, help="Neither read nor keep what was asked before.")
 @json_option
 def command(
-    message: tuple[str, ...], model: str, max_tokens: int, no_history: bool, as_json: bool
+    message: tuple[str, ...],
+    model: str,
+    provider: str,
+    max_tokens: int,
+    no_history: bool,
+    as_json: bool,
 ) -> None:
     """Talk about the code of the project in this folder.
 
@@ -67,7 +73,7 @@ def command(
     if as_json and not text:
         raise UsageError("--json needs a message.", next_step="Write it behind the command.")
     settings = ChatSettings(max_tokens=max_tokens)
-    with ChatSession(Path.cwd(), model, settings) as session:
+    with ChatSession(Path.cwd(), model, settings, provider) as session:
         if text:
             answer_once(session, Question(text), as_json=as_json)
         else:

@@ -37,10 +37,12 @@ _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 class ChatSession:
     """Questions about the project around ``folder``; a context that closes what it opened."""
 
-    def __init__(self, folder: Path, model: str, settings: ChatSettings) -> None:
+    def __init__(
+        self, folder: Path, model: str, settings: ChatSettings, provider: str = ""
+    ) -> None:
         self.sources = FolderSources(folder)
         self._loop = asyncio.new_event_loop()
-        self._engine = LocalEngine(model=model, on_event=say_engine_event)
+        self._engine = LocalEngine(model=model, provider=provider, on_event=say_engine_event)
         templates = find_templates(self.sources.policy.folders)
         self._service = ChatService(
             lambda: self._engine, self.sources, lambda: templates, lambda: settings, name="cli"

@@ -9,7 +9,7 @@ import click
 from fimble.assist.complete_file import CompletionResult, complete_in_file, parse_place
 from fimble.assist.settings import CompletionSettings
 from fimble.cli.engine_events import say_engine_event
-from fimble.cli.output import echo_json, json_option, say
+from fimble.cli.output import echo_json, json_option, provider_option, say
 from fimble.engine.client import LocalEngine
 
 __all__ = ["command"]
@@ -18,6 +18,7 @@ __all__ = ["command"]
 @click.command()
 @click.argument("place", metavar="FILE:LINE:COL")
 @click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
+@provider_option
 @click.option(
     "--max-tokens",
     type=click.IntRange(1, 1024),
@@ -27,7 +28,9 @@ __all__ = ["command"]
 )
 @click.option("--explain", is_flag=True, help="Show what the prompt was made of.")
 @json_option
-def command(place: str, model: str, max_tokens: int, explain: bool, as_json: bool) -> None:
+def command(
+    place: str, model: str, provider: str, max_tokens: int, explain: bool, as_json: bool
+) -> None:
     """Print what would be inserted in a file at a line and column (both begin at 1).
 
     Uses the engine that is running, or starts one.
@@ -40,7 +43,7 @@ def command(place: str, model: str, max_tokens: int, explain: bool, as_json: boo
     settings = CompletionSettings(max_tokens=max_tokens)
 
     async def run() -> CompletionResult:
-        engine = LocalEngine(model=model, on_event=say_engine_event)
+        engine = LocalEngine(model=model, provider=provider, on_event=say_engine_event)
         try:
             return await complete_in_file(engine, path, line, column, settings)
         finally:

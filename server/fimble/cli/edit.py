@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from fimble.assist.templates import find_templates
 from fimble.cli.chatting import printable
 from fimble.cli.engine_events import say_engine_event
 from fimble.cli.explain import lines_span, parse_lines
-from fimble.cli.output import echo_json, json_option, say
+from fimble.cli.output import echo_json, json_option, provider_option, say
 from fimble.engine.client import LocalEngine
 from fimble.errors import EditRefused, UsageError
 from fimble_context.syntax import Document
@@ -46,6 +48,7 @@ __all__ = ["command"]
 )
 @click.option("--apply", "apply_it", is_flag=True, help="Write the change to the file.")
 @click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
+@provider_option
 @click.option(
     "--max-tokens",
     type=click.IntRange(16, 32_768),
@@ -60,6 +63,7 @@ def command(
     task: str,
     apply_it: bool,
     model: str,
+    provider: str,
     max_tokens: int,
     as_json: bool,
 ) -> None:
@@ -85,7 +89,8 @@ def command(
     start, end = lines_span(document, path, lines)
     request = EditRequest(document, start, end, task, instruction, source=str(path))
     try:
-        outcome = _run(request, model, EditSettings(max_tokens=max_tokens))
+        engine = partial(LocalEngine, model=model, provider=provider, on_event=say_engine_event)
+        outcome = _run(request, engine, EditSettings(max_tokens=max_tokens))
     except EditRefused as error:
         if as_json:
             echo_json({"error": _refusal(error)})
@@ -102,7 +107,9 @@ def command(
     _print(outcome, path, applied=apply_it)
 
 
-def _run(request: EditRequest, model: str, settings: EditSettings) -> EditOutcome:
+def _run(
+    request: EditRequest, connect: Callable[[], LocalEngine], settings: EditSettings
+) -> EditOutcome:
     path = Path(request.document.path)
     sources = FolderSources(path.parent)
     refuse_secrets(path, request.document, sources.policy)
@@ -110,7 +117,7 @@ def _run(request: EditRequest, model: str, settings: EditSettings) -> EditOutcom
     templates = find_templates(sources.policy.folders)
 
     async def run() -> EditOutcome:
-        engine = LocalEngine(model=model, on_event=say_engine_event)
+        engine = connect()
         service = EditService(
             lambda: engine, sources, lambda: templates, lambda: settings, name="cli"
         )

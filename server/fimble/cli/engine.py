@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
 import click
 
-from fimble.cli.output import echo_json, json_option
+from fimble.cli.engine_events import say_engine_event
+from fimble.cli.output import bytes_of, echo_json, json_option, provider_option, say
 from fimble.engine import control
+from fimble.engine.client import LocalEngine, model_reference
 from fimble.engine.options import EngineOptions
 
 __all__ = ["command"]
+
+
+_Pairs = tuple[tuple[str, str], ...]
+
+
+def _pairs(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> _Pairs:
+    """``NAME=VALUE``, as often as it is given."""
+    pairs = [value.partition("=") for value in values]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise click.BadParameter("write NAME=VALUE.")
+    return tuple((name, value) for name, _, value in pairs)
 
 
 @click.group("engine")
@@ -32,18 +50,79 @@ def command() -> None:
     show_default=True,
     help="How many prompts are kept at once.",
 )
+@provider_option
+@click.option(
+    "--provider-option",
+    "provider_options",
+    multiple=True,
+    callback=_pairs,
+    metavar="NAME=VALUE",
+    help="A setting of that provider, on top of the package's; may be given again.",
+)
+@click.option(
+    "--provider-library",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    help="The plug-in library of that provider, where it is not found by itself.",
+)
+@click.option(
+    "--device-memory",
+    callback=bytes_of,
+    metavar="SIZE",
+    help="Memory that the device has free, such as 16GiB, where it cannot be found out.",
+)
 @json_option
-def start_engine(model: str, context_tokens: int, slots: int, as_json: bool) -> None:
-    """Start the engine, if it does not run already.
+def start_engine(
+    model: str,
+    context_tokens: int,
+    slots: int,
+    provider: str,
+    provider_options: _Pairs,
+    provider_library: Path | None,
+    device_memory: int | None,
+    as_json: bool,
+) -> None:
+    """Start the engine, if it does not run already, and load MODEL, if one is named.
 
-    Editors start it by themselves; this is for warming it before the first window opens.
+    Editors start it by themselves; this is for warming it before the first window opens, and
+    for choosing what computes.
 
     \b
-    Example:
+    Examples:
       fimble engine start --model qwen2.5-coder-0.5b
+      fimble engine start --model qwen2.5-coder-0.5b --provider webgpu
     """
-    options = EngineOptions(model=model, context_tokens=context_tokens, slots=slots)
-    _show(control.start(options), as_json)
+    if (provider_options or provider_library) and not provider:
+        raise click.UsageError("--provider-option and --provider-library need --provider.")
+    options = EngineOptions(
+        model=model_reference(model),
+        context_tokens=context_tokens,
+        slots=slots,
+        provider=provider,
+        provider_options=provider_options,
+        provider_library=str(provider_library or ""),
+        device_memory=device_memory or 0,
+    )
+    others = replace(options, model="", provider="")
+    if others != EngineOptions() and control.status() is not None:
+        say("An engine runs already, with other options. `fimble engine stop` ends it.")
+    status = control.start(options)
+    if model or provider:
+        asyncio.run(_load(options))
+        status = control.status() or status
+    _show(status, as_json)
+
+
+async def _load(options: EngineOptions) -> None:
+    engine = LocalEngine(
+        model=options.model,
+        provider=options.provider,
+        options=options,
+        on_event=say_engine_event,
+    )
+    try:
+        await engine.load()
+    finally:
+        await engine.aclose()
 
 
 @command.command("status")

@@ -10,5 +10,5 @@ __all__ = ["say_engine_event"]
 
 def say_engine_event(event: EngineEvent) -> None:
     """For ``LocalEngine(on_event=…)``: why it takes a while, and what is not as it should be."""
-    if event.kind in ("starting", "loading", "notice"):
+    if event.kind in ("starting", "loading", "stage", "notice"):
         say(event.message)

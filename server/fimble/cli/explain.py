@@ -11,7 +11,7 @@ from fimble.assist.chat.service import Question
 from fimble.assist.complete_file import read_document, refuse_secrets
 from fimble.assist.settings import ChatSettings
 from fimble.cli.chatting import ChatSession, answer_once
-from fimble.cli.output import json_option
+from fimble.cli.output import json_option, provider_option
 from fimble.errors import DocumentError, UsageError
 from fimble_context.syntax import Document
 
@@ -21,6 +21,7 @@ __all__ = ["command", "lines_span", "parse_lines"]
 @click.command()
 @click.argument("place", metavar="FILE:START-END")
 @click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
+@provider_option
 @click.option(
     "--max-tokens",
     type=click.IntRange(1, 32_768),
@@ -29,7 +30,7 @@ __all__ = ["command", "lines_span", "parse_lines"]
     help="The longest answer, in tokens.",
 )
 @json_option
-def command(place: str, model: str, max_tokens: int, as_json: bool) -> None:
+def command(place: str, model: str, provider: str, max_tokens: int, as_json: bool) -> None:
     """Explain the lines START to END of a file (both begin at 1), one line, or all of it.
 
     \b
@@ -40,7 +41,8 @@ def command(place: str, model: str, max_tokens: int, as_json: bool) -> None:
     path = path.absolute()
     document = read_document(path)
     start, end = lines_span(document, path, lines)
-    with ChatSession(path.parent, model, ChatSettings(max_tokens=max_tokens)) as session:
+    settings = ChatSettings(max_tokens=max_tokens)
+    with ChatSession(path.parent, model, settings, provider) as session:
         refuse_secrets(path, document, session.sources.policy)
         session.sources.open(document)
         selection = Attachment(

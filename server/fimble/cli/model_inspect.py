@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
 import click
 
 from fimble.cli.memory_chart import chart_lines, save_chart
-from fimble.cli.output import byte_size, echo_json, json_option, say
+from fimble.cli.output import byte_size, bytes_of, echo_json, json_option, say
 from fimble.engine.options import EngineOptions
 from fimble.models.device_memory import free_memory
 from fimble.models.genai_config import Sampling
@@ -20,18 +19,7 @@ from fimble.models.store import Store
 
 __all__ = ["inspect_model"]
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _INDENT = 16
-
-
-def _bytes(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """``12GiB``, ``12G``, ``500M`` or plain bytes; binary units."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", value.strip().lower())
-    if not found:
-        raise click.BadParameter(f"{value!r} is not a size such as 12GiB.")
-    return int(float(found[1]) * _UNITS[found[2]])
 
 
 @click.command("inspect")
@@ -53,7 +41,7 @@ def _bytes(context: click.Context, option: click.Parameter, value: str | None) -
 @click.option(
     "--free-memory",
     "free_memory_bytes",
-    callback=_bytes,
+    callback=bytes_of,
     metavar="SIZE",
     help="Memory that the device has free, such as 16GiB, where it cannot be found out.",
 )

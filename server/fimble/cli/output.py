@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,11 +22,40 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
+from fimble.models.providers import SETTABLE
 from fimble.progress import Progress, ProgressEvent
 
-__all__ = ["byte_size", "echo_json", "json_option", "progress_bars", "say"]
+__all__ = [
+    "byte_size",
+    "bytes_of",
+    "echo_json",
+    "json_option",
+    "progress_bars",
+    "provider_option",
+    "say",
+]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+provider_option = click.option(
+    "--provider",
+    type=click.Choice(SETTABLE, case_sensitive=False),
+    callback=lambda context, option, value: value or "",
+    metavar="NAME",
+    help="What computes, in place of the package's own provider: " + ", ".join(SETTABLE) + ".",
+)
+
+
+def bytes_of(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """For an option's callback: ``12GiB``, ``12G``, ``500M`` or plain bytes; binary units."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", value.strip().lower())
+    if not found:
+        raise click.BadParameter(f"{value!r} is not a size such as 12GiB.")
+    return int(float(found[1]) * _UNITS[found[2]])
 
 
 def echo_json(value: Any) -> None:

@@ -7,8 +7,8 @@ OpenAI-compatible server) and the scripted one in the tests.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
 
@@ -24,7 +24,8 @@ class ModelInfo:
     shares its beginning with an earlier one costs only the rest (probed at load);
     ``healing`` whether ``CompletionRequest.heal`` is obeyed. The speeds, in tokens per
     second, were measured when it was loaded; 0.0 where nobody has. ``notice`` is what the
-    user should know of how it was loaded (less memory than wanted); mostly empty.
+    user should know of how it was loaded (less memory than wanted, another provider); mostly
+    empty. ``capabilities`` is what was probed, by name (``engine.capabilities``).
     """
 
     name: str
@@ -36,6 +37,7 @@ class ModelInfo:
     decode_tokens_per_s: float = 0.0
     healing: bool = False
     notice: str = ""
+    capabilities: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Engine(ABC):

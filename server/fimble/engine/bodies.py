@@ -96,9 +96,10 @@ def parse_tokenize(body: Any) -> Tokenize:
     return Tokenize(_string(fields, "model"), texts, _bool(fields, "ids"))
 
 
-def parse_load(body: Any) -> str:
-    """``{"model": ""}``."""
-    return _string(_object(body), "model")
+def parse_load(body: Any) -> tuple[str, str]:
+    """Model and provider of ``{"model": "", "provider": ""}``."""
+    fields = _object(body)
+    return _string(fields, "model"), _string(fields, "provider")
 
 
 def _request(
@@ -120,6 +121,7 @@ def _request(
         priority=named,
         document=_string(fields, "document"),
         model=_string(fields, "model"),
+        provider=_string(fields, "provider"),
     )
 
 

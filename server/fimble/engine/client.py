@@ -7,6 +7,7 @@ the engine through ``on_event``, so that whoever shows it can.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from fimble.engine.wire import (
     model_info_from_json,
 )
 from fimble.errors import EngineError, EngineUnavailable, FimbleError, GenerationFailed
+from fimble.models.genai_config import canonical_provider
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
 __all__ = ["EngineEvent", "LocalEngine", "model_reference"]
@@ -37,6 +39,15 @@ __all__ = ["EngineEvent", "LocalEngine", "model_reference"]
 _END = "data: [DONE]"
 
 _FIRST_PAUSE = 1.0
+#: How often a load is asked what it is at.
+_STAGE_SECONDS = 0.25
+#: Stages of a load that may take long, for the user.
+_STAGES = {
+    "open": "The model's weights are being loaded.",
+    "probe": "It is being tried what the provider can do.",
+    "warm up": "The provider is warming up; the first time it compiles what the model needs.",
+    "reserve": "Memory for prompts is being reserved.",
+}
 _LONGEST_PAUSE = 60.0
 
 
@@ -44,12 +55,13 @@ _LONGEST_PAUSE = 60.0
 class EngineEvent:
     """Something that happened to the engine and that its user may want to see.
 
-    ``starting`` and ``loading`` precede work that takes seconds, ``ready`` ends it;
+    ``starting`` and ``loading`` precede work that takes seconds, ``ready`` ends it; ``stage``
+    says what a long load is at;
     ``died`` comes once for each unexpected end, ``failed`` when start or load failed;
     ``notice`` tells of a model that is loaded, but not as it was meant to be.
     """
 
-    kind: Literal["starting", "loading", "ready", "died", "failed", "notice"]
+    kind: Literal["starting", "loading", "stage", "ready", "died", "failed", "notice"]
     message: str
     next_step: str = ""
 
@@ -69,16 +81,20 @@ def _ignore_event(event: EngineEvent) -> None:
 
 
 class LocalEngine(Engine):
-    """``model`` is the package (name or path); "" leaves it to the engine."""
+    """``model`` is the package (name or path), ``provider`` what computes; "" leaves it to
+    the engine.
+    """
 
     def __init__(
         self,
         *,
         model: str = "",
+        provider: str = "",
         options: EngineOptions | None = None,
         on_event: Callable[[EngineEvent], None] | None = None,
     ) -> None:
         self._model = model_reference(model)
+        self._provider = provider
         options = options or EngineOptions()
         self._options = replace(options, model=model_reference(options.model) or self._model)
         self._on_event = on_event or _ignore_event
@@ -108,7 +124,7 @@ class LocalEngine(Engine):
                 self._on_event(EngineEvent("loading", "The model is being loaded."))
             progress(ProgressEvent("load model", 0, 1, "steps"))
             try:
-                data = await self._post(http, "/load", {"model": self._model})
+                data = await self._load_with_stages(http)
             except FimbleError as error:
                 if not isinstance(error, EngineUnavailable):
                     self._on_event(EngineEvent("failed", error.message, error.next_step))
@@ -120,15 +136,36 @@ class LocalEngine(Engine):
                 self._on_event(EngineEvent("notice", self._info.notice))
             return self._info
 
+    async def _load_with_stages(self, http: httpx.AsyncClient) -> Any:
+        body = {"model": self._model, "provider": self._provider}
+        watching = asyncio.create_task(self._tell_stages(http))
+        try:
+            return await self._post(http, "/load", body)
+        finally:
+            watching.cancel()
+
+    async def _tell_stages(self, http: httpx.AsyncClient) -> None:
+        told = ""
+        with contextlib.suppress(httpx.TransportError, ValueError):
+            while True:
+                await asyncio.sleep(_STAGE_SECONDS)
+                stage = str((await http.get("/health")).json().get("stage"))
+                if stage != told and stage in _STAGES:
+                    told = stage
+                    self._on_event(EngineEvent("stage", _STAGES[stage]))
+
     async def _is_loaded(self, http: httpx.AsyncClient) -> bool:
         """Whether the engine holds the model already, so that nobody has to be told to wait."""
         try:
             health = (await http.get("/health")).json()
         except (httpx.TransportError, ValueError):
             return False  # the next request says what is wrong
-        names = {str(model.get("name")) for model in health.get("models", [])}
-        wanted = Path(self._model).name
-        return health.get("state") == "ready" and (not wanted or wanted in names)
+        wanted, provider = Path(self._model).name, canonical_provider(self._provider)
+        return health.get("state") == "ready" and any(
+            wanted in ("", model.get("name"))
+            and provider in ("", canonical_provider(str(model.get("provider"))))
+            for model in health.get("models", [])
+        )
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         http = await self._connect()
@@ -139,7 +176,9 @@ class LocalEngine(Engine):
         await self.load()
         http = await self._connect()
         model = model_reference(request.model) or self._model
-        body = completion_body(replace(request, model=model), stream=True)
+        body = completion_body(
+            replace(request, model=model, provider=request.provider or self._provider), stream=True
+        )
         path = "/v1/chat/completions" if request.messages else "/v1/completions"
         complete = False
         try:

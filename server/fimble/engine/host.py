@@ -1,4 +1,7 @@
-"""Which model is in memory: resolves names, loads, replaces, unloads. One at a time.
+"""Which models are in memory: resolves names, loads, replaces, unloads.
+
+One for completion and one for chat may be there at once, where the memory planner says that
+both fit; else the one that was asked for last takes the other's place, and says so.
 
 ``ensure`` and ``unload`` are for the worker thread, which alone touches the runtime;
 tokenizers may be had from any thread. Knows nothing of requests.
@@ -10,15 +13,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from fimble.engine.loaded import LoadedModel, load_model
+from fimble.engine.loaded import LoadedModel, Stage, load_model
+from fimble.engine.memory_room import fits_beside
 from fimble.engine.metrics import Metrics
 from fimble.engine.options import EngineOptions
 from fimble.engine.package import PackageConfig, package_stamp, read_package_config
+from fimble.engine.provider_choice import choose_provider, inspection_of
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import FimbleError, LoadFailed
+from fimble.models.genai_config import canonical_provider
 from fimble.models.store import Store
 
 __all__ = ["ModelHost", "State"]
@@ -30,6 +37,8 @@ State = Literal["idle", "loading", "ready", "failed"]
 #: Typing into a package that cannot be loaded must not try it at every key.
 _FAILURE_SECONDS = 10.0
 _TOKENIZERS = 2
+#: One for completion, one for chat and edits.
+_MODELS = 2
 
 
 class ModelHost:
@@ -47,10 +56,25 @@ class ModelHost:
         self._lock = threading.Lock()
         self._tokenizers: dict[PackageConfig, PackageTokenizer] = {}
         self._resolved: dict[str, PackageConfig] = {}
-        self._failed: dict[PackageConfig, tuple[float, FimbleError]] = {}
+        self._failed: dict[tuple[PackageConfig, str], tuple[float, FimbleError]] = {}
         self._used: str = ""
-        self.loaded: LoadedModel | None = None
+        # By folder, the one that was used last at the end. Replaced, never changed: other
+        # threads look at it.
+        self._models: tuple[LoadedModel, ...] = ()
         self.state: State = "idle"
+        #: What loading is at, while there is a load.
+        self.stage: Stage | None = None
+
+    @property
+    def loaded(self) -> LoadedModel | None:
+        """The model that was used last; None where none is in memory."""
+        models = self._models
+        return models[-1] if models else None
+
+    @property
+    def models(self) -> tuple[LoadedModel, ...]:
+        """All models in memory, the one that was used last at the end."""
+        return self._models
 
     # --- any thread ----------------------------------------------------------------------
 
@@ -89,44 +113,101 @@ class ModelHost:
 
     # --- the worker ----------------------------------------------------------------------
 
-    def ensure(self, model: str, *, again: bool = False) -> LoadedModel:
+    def ensure(self, model: str, provider: str = "", *, again: bool = False) -> LoadedModel:
         """The loaded model; takes another one's place if need be.
 
-        ``again`` tries a package that failed a moment ago once more. Raises ModelNotFound,
-        PackageError, LoadFailed or RuntimeMissing.
+        ``provider`` is what computes; empty leaves a model where it is, and loads one as the
+        engine's options say. ``again`` tries a package that failed a moment ago once more.
+        Raises ModelNotFound, PackageError, LoadFailed or RuntimeMissing.
         """
-        if not model and self.loaded is not None:
+        wanted = canonical_provider(provider) if provider else ""
+        if not model and not wanted and self.loaded is not None:
             return self.loaded
         config = self.config(model)
-        if self.loaded is not None and self.loaded.config == config:
-            return self.loaded
-        failed = self._failed.get(config)
+        for loaded in self._models:
+            if loaded.config == config and wanted in ("", loaded.provider):
+                self._use(loaded)
+                return loaded
+        failed = self._failed.get((config, wanted))
         if failed is not None and not again and time.monotonic() - failed[0] < _FAILURE_SECONDS:
             raise failed[1]
-        self.unload()
-        return self._load_now(config)
+        options = self._options_for(wanted)
+        gone = self._make_room(config, options)
+        loaded = self._load_now(config, wanted, options)
+        if gone:
+            loaded.note(
+                f"{' and '.join(gone)} was unloaded: there is not memory enough for it beside "
+                f"{config.name}, as far as is known."
+            )
+        return loaded
+
+    def holds(self, loaded: LoadedModel) -> bool:
+        """Whether the model is still in memory."""
+        return any(each is loaded for each in self._models)
 
     def unload(self) -> None:
-        """Frees the model, if one is loaded."""
-        loaded, self.loaded = self.loaded, None
-        if loaded is not None:
-            loaded.close()
-            _log.info("unloaded %s", loaded.config.name)
+        """Frees all models."""
+        for loaded in self._models:
+            self._drop(loaded)
         self.state = "idle"
 
-    def _load_now(self, config: PackageConfig) -> LoadedModel:
+    def _options_for(self, provider: str) -> EngineOptions:
+        """The engine's options; a provider's own settings do not hold for another one."""
+        if not provider or provider == canonical_provider(self._options.provider):
+            return self._options
+        return replace(self._options, provider=provider, provider_options=(), provider_library="")
+
+    def _use(self, loaded: LoadedModel) -> None:
+        others = tuple(each for each in self._models if each is not loaded)
+        self._models = (*others, loaded)
+        self._used = str(loaded.config.folder)
+
+    def _drop(self, loaded: LoadedModel) -> None:
+        self._models = tuple(each for each in self._models if each is not loaded)
+        loaded.close()
+        _log.info("unloaded %s", loaded.config.name)
+
+    def _make_room(self, config: PackageConfig, options: EngineOptions) -> list[str]:
+        """Unloads what cannot stay beside ``config``; the names of models that had to go."""
+        for loaded in self._models:
+            if loaded.config.folder == config.folder:
+                self._drop(loaded)  # another package of the same name, or another provider
+        if not self._models:
+            return []
+        if len(self._models) < _MODELS and self._fits(config, options):
+            return []
+        gone = [loaded.config.name for loaded in self._models]
+        for loaded in self._models:
+            self._drop(loaded)
+        return gone
+
+    def _fits(self, config: PackageConfig, options: EngineOptions) -> bool:
+        found = inspection_of(config)
+        try:
+            choice = choose_provider(
+                config,
+                found,
+                setting=options.provider,
+                library=options.provider_library,
+            )
+        except FimbleError:
+            return True  # it cannot be loaded at all: no reason for another one to go
+        return fits_beside(found, choice, options)
+
+    def _load_now(
+        self, config: PackageConfig, provider: str, options: EngineOptions
+    ) -> LoadedModel:
         self.state = "loading"
         begun = time.perf_counter()
         try:
             loaded = self._load(
                 config,
                 self.tokenizer(config),
-                context_tokens=self._options.context_tokens,
-                threads=self._options.threads,
-                slots=self._options.slots,
+                options=options,
+                stage=self._note_stage,
             )
         except FimbleError as error:
-            self._note_failure(config, error)
+            self._note_failure(config, provider, error)
             raise
         except Exception as error:
             _log.exception("loading %s failed", config.folder)
@@ -134,17 +215,21 @@ class ModelHost:
                 f"The package {config.folder} cannot be loaded ({type(error).__name__}).",
                 next_step="The engine's log has the details.",
             )
-            self._note_failure(config, failure)
+            self._note_failure(config, provider, failure)
             raise failure from error
-        self.loaded = loaded
-        self._used = str(config.folder)
-        self.state = "ready"
+        self._use(loaded)
+        self.state, self.stage = "ready", None
         self._metrics.loads += 1
         self._metrics.load_seconds = time.perf_counter() - begun
         _log.info("loaded %s in %.1f s", config.name, self._metrics.load_seconds)
         return loaded
 
-    def _note_failure(self, config: PackageConfig, error: FimbleError) -> None:
-        self.state = "failed"
-        self._failed[config] = (time.monotonic(), error)
+    def _note_stage(self, stage: Stage) -> None:
+        self.stage = stage
+        _log.info("loading: %s", stage)
+
+    def _note_failure(self, config: PackageConfig, provider: str, error: FimbleError) -> None:
+        # The other model goes on, if there is one.
+        self.state, self.stage = ("ready" if self._models else "failed"), None
+        self._failed[config, provider] = (time.monotonic(), error)
         _log.error("%s", error)

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -128,6 +129,7 @@ def _start(options: EngineOptions, progress: Progress) -> EngineAddress:
     cwd = system.make_private_dir(work_dir())
     _rotate(log)
     progress(ProgressEvent("start engine", 0, 1, "steps"))
+    options = replace(options, started_in=_current_folder())
     command = [sys.executable, "-m", "fimble.engine", *options.to_arguments()]
     with log.open("ab") as stream:
         beginning = stream.tell()
@@ -135,6 +137,14 @@ def _start(options: EngineOptions, progress: Progress) -> EngineAddress:
     address = _wait_until_it_answers(process, log, beginning)
     progress(ProgressEvent("start engine", 1, 1, "steps"))
     return address
+
+
+def _current_folder() -> str:
+    """Empty where it was deleted."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 def _wait_until_it_answers(

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from fimble.engine.base import ModelInfo
+from fimble.engine.capabilities import Capabilities, probe_capabilities, require_numbers
 from fimble.engine.healing import TokenIndex
 from fimble.engine.load_errors import OutOfMemory
 from fimble.engine.memory_advice import advice_for
+from fimble.engine.memory_room import plan_room
+from fimble.engine.options import EngineOptions
 from fimble.engine.package import PackageConfig
-from fimble.engine.runtime import Logits, Model, Session
+from fimble.engine.provider_choice import choose_provider, inspection_of
+from fimble.engine.runtime import Model, Session
 from fimble.engine.slots import Slot, SlotPool
 from fimble.engine.symptoms import Symptoms
 from fimble.engine.tokens import PackageTokenizer
-from fimble.errors import FimbleError, GenerationFailed, LoadFailed, ModelMisbehaved
+from fimble.errors import FimbleError, GenerationFailed, LoadFailed
+from fimble.models.genai_config import canonical_provider
 from fimble.models.memory_plan import lower_steps
 
-__all__ = ["LoadedModel", "load_model", "probe_continuation"]
+__all__ = ["LoadedModel", "Stage", "load_model"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +40,10 @@ _log = logging.getLogger(__name__)
 _SLICE_CPU = 32
 _SLICE_GPU = 256
 _WARM_UP_TOKENS = 4
+
+#: What loading is at: memory, the weights, what the provider can do, its first work (which
+#: compiles a GPU's programs), the first KV cache.
+Stage = Literal["plan", "open", "probe", "warm up", "reserve"]
 
 
 class LoadedModel:
@@ -54,11 +64,15 @@ class LoadedModel:
         self.info = info
         self.index = index
         self.window = info.window
-        self.slice_tokens = slice_tokens(config, info.continuation)
+        self.slice_tokens = slice_tokens(info.provider, info.continuation)
+        # As the runtime spells it; ``info`` has the package's spelling.
+        self.provider = canonical_provider(info.provider)
         self.stop_ids = tokenizer.stop_ids | config.eos_ids
         self.symptoms = Symptoms()
         self.pool: SlotPool | None = None
         self._model: Model | None = model
+        # What was to be said before anything was lowered.
+        self._notice = info.notice
         # Made when the model was loaded, for the first slot.
         self._reserved: Session | None = None
 
@@ -75,6 +89,12 @@ class LoadedModel:
         if self._model is not None:
             self._model.close()
         self._model = None
+
+    def note(self, notice: str) -> None:
+        """Something more that the user must know of this model."""
+        self._notice = " ".join(filter(None, [self._notice, notice]))
+        self.info = replace(self.info, notice=" ".join(filter(None, [self.info.notice, notice])))
+        _log.warning("%s", notice)
 
     def reserve(self) -> None:
         """Makes the first slot's KV cache, with a smaller window where there is not the memory
@@ -115,31 +135,48 @@ class LoadedModel:
             f"runs with {window:,}. {advice}"
         )
         _log.warning("%s", notice)
+        notice = " ".join(filter(None, [self._notice, notice]))
         self.info = replace(self.info, window=window, notice=notice)
 
 
-def slice_tokens(config: PackageConfig, continuation: bool) -> int:
+def slice_tokens(provider: str, continuation: bool) -> int:
     """Prompt tokens a step; 0 for all at once."""
     if not continuation:
         return 0
-    return _SLICE_CPU if config.provider.upper().startswith("CPU") else _SLICE_GPU
+    return _SLICE_CPU if provider.upper().startswith("CPU") else _SLICE_GPU
 
 
 def load_model(
     config: PackageConfig,
     tokenizer: PackageTokenizer,
     *,
-    context_tokens: int,
-    threads: int,
-    slots: int,
+    options: EngineOptions,
+    stage: Callable[[Stage], None] = lambda stage: None,
 ) -> LoadedModel:
-    """Opens the package, probes it and measures it. Raises LoadFailed or RuntimeMissing."""
-    model = Model(config, threads=threads)
-    window = min(config.context_length, context_tokens)
+    """Plans its memory, opens the package, probes it and measures it.
+
+    ``stage`` is told what is done now. Raises LoadFailed or RuntimeMissing.
+    """
+    stage("plan")
+    found = inspection_of(config)
+    choice = choose_provider(
+        config,
+        found,
+        setting=options.provider,
+        options=options.provider_options,
+        library=options.provider_library,
+    )
+    room = plan_room(config, found, choice, options)
+    stage("open")
+    model = Model(config, threads=options.threads, choice=choice)
     vocabulary = min(tokenizer.size, config.vocab_size)
     try:
-        model.continuation = probe_continuation(model, vocabulary)
-        prefill, decode = _measure(model, config, vocabulary, window)
+        stage("probe")
+        capabilities = probe_capabilities(model, vocabulary)
+        _require_a_way_on(capabilities)
+        model.continuation = capabilities.continuation
+        stage("warm up")
+        prefill, decode = _measure(model, vocabulary, room.window)
     except LoadFailed:
         raise
     except FimbleError as error:
@@ -154,16 +191,19 @@ def load_model(
     )
     info = ModelInfo(
         name=config.name,
-        window=window,
-        provider=config.provider,
-        fim=tokenizer.has_fim,
+        window=room.window,
+        provider=config.provider if choice.own else choice.name,
+        fim=tokenizer.has_fim if found is None else found.fim,
         continuation=model.continuation,
         prefill_tokens_per_s=prefill,
         decode_tokens_per_s=decode,
         healing=index.complete,
+        notice=" ".join(filter(None, [choice.notice, room.notice])),
+        capabilities=capabilities.to_json(),
     )
     loaded = LoadedModel(config, tokenizer, model, info, index)
-    loaded.open_slots(slots)
+    loaded.open_slots(room.slots if capabilities.generators else 1)
+    stage("reserve")
     try:
         loaded.reserve()
     except FimbleError as error:
@@ -176,71 +216,47 @@ def load_model(
     return loaded
 
 
-def probe_continuation(model: Model, vocabulary: int) -> bool:
-    """Whether appending to a cache, and rewinding it, gives what one prefill would give.
-
-    Some providers throw on the second append, others might answer wrongly; both are "no".
-    """
-    ids = [(each * 37 + 11) % min(vocabulary, 200) for each in range(8)]
-    fresh = model.session(32)
-    fresh.append(ids)
-    expected = fresh.logits().copy()
-    _require_numbers(expected[:vocabulary])
-    try:
-        model.continuation = True
-        session = model.session(32)
-        session.append(ids[:6])
-        session.append([ids[0], ids[1]])
-        session.rewind(5)
-        session.append(ids[5:7])
-        session.append(ids[7:])
-        found = session.logits().copy()
-    except GenerationFailed:
-        return False
-    finally:
-        model.continuation = False
-    return _agree(expected[:vocabulary], found[:vocabulary])
-
-
-def _require_numbers(logits: Logits) -> None:
-    if not np.isfinite(logits).all():
-        raise ModelMisbehaved(
-            "it produces NaN instead of probabilities.",
-            next_step="Try another package for this provider, or update its driver.",
+def _require_a_way_on(capabilities: Capabilities) -> None:
+    if not (capabilities.continuation or capabilities.choose):
+        raise GenerationFailed(
+            "its provider takes neither more tokens nor a choice among them, so that no answer "
+            "can be made.",
+            next_step="Update the provider and its driver, or use a package for another one.",
         )
 
 
-def _agree(expected: Logits, found: Logits) -> bool:
-    """The same prediction up to what slicing a prefill changes in quantised arithmetic."""
-    if not np.isfinite(found).all():
-        return False
-    spread = float(expected.max() - expected.mean()) or 1.0
-    near_top = float(expected.max() - expected[int(found.argmax())]) <= 0.1 * spread
-    return near_top and float(np.corrcoef(expected, found)[0, 1]) > 0.98
-
-
-def _measure(
-    model: Model, config: PackageConfig, vocabulary: int, window: int
-) -> tuple[float, float]:
+def _measure(model: Model, vocabulary: int, window: int) -> tuple[float, float]:
     """(prefill, decode) in tokens per second, from two slices and a few tokens.
 
-    The best of them counts: the first ones still touch weights that are on disk only.
+    The best of them counts: the first ones still touch weights that are on disk only, and
+    compile what a GPU needs for these shapes, which are those of the work to come.
     """
-    count = min(slice_tokens(config, model.continuation) or 64, max(8, window // 2))
+    provider = model.choice.name
+    count = min(slice_tokens(provider, model.continuation) or 64, max(8, window // 2))
     ids: Sequence[int] = [(each * 37 + 11) % min(vocabulary, 200) for each in range(count)]
     prefill, decode = [], []
-    for _ in range(2):
-        session = model.session(min(window, count + _WARM_UP_TOKENS + 1))
-        begun = time.perf_counter()
-        session.append(ids)
-        logits = session.logits()
-        prefill.append(time.perf_counter() - begun)
-    for _ in range(min(_WARM_UP_TOKENS, session.max_length - count)):
+    for steps in (0, _WARM_UP_TOKENS):
+        first, others = _try_out(model, ids, min(window, count + _WARM_UP_TOKENS + 1), steps)
+        prefill.append(first)
+        decode += others
+    return count / max(min(prefill), 1e-9), 1 / max(min(decode, default=1e-9), 1e-9)
+
+
+def _try_out(
+    model: Model, ids: Sequence[int], max_length: int, steps: int
+) -> tuple[float, list[float]]:
+    """Seconds for a prompt, and for each of ``steps`` tokens after it, in a cache of its own."""
+    session = model.session(max_length)
+    begun = time.perf_counter()
+    session.append(ids)
+    logits = session.logits()
+    prefill, decode = time.perf_counter() - begun, []
+    for _ in range(min(steps, max_length - len(ids))):
         begun = time.perf_counter()
         # Any ordinary token will do; the end of text would end a one-shot session.
-        session.append([int(np.argmax(logits[: min(vocabulary, 200)]))])
+        session.append([int(np.argmax(logits[: min(len(logits), 200)]))])
         logits = session.logits()
         decode.append(time.perf_counter() - begun)
         # Some NPU packages give numbers for a prompt, and NaN from the third answer token on.
-        _require_numbers(logits[:vocabulary])
-    return count / max(min(prefill), 1e-9), 1 / max(min(decode), 1e-9)
+        require_numbers(logits)
+    return prefill, decode

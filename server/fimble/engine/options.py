@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 __all__ = ["EngineOptions", "options_from_arguments"]
 
@@ -21,6 +22,12 @@ class EngineOptions:
     ``slots`` is the number of KV caches a model, ``threads`` the processor threads (0: the
     runtime's choice). After ``idle_unload_minutes`` without a request the model is
     unloaded, after ``idle_exit_minutes`` the process ends; 0 means never.
+
+    ``provider`` is what computes in place of the package's own provider, with
+    ``provider_options`` (names and values) on top of the package's. ``provider_library`` is
+    the absolute path of a plug-in that the user named himself. ``device_memory`` is how many
+    bytes the device has free, 0 for what the system says. ``started_in`` is the folder that
+    the command was given in, from where no library is loaded.
     """
 
     model: str = ""
@@ -29,13 +36,21 @@ class EngineOptions:
     threads: int = 0
     idle_unload_minutes: float = 30.0
     idle_exit_minutes: float = 60.0
+    provider: str = ""
+    provider_options: tuple[tuple[str, str], ...] = ()
+    provider_library: str = ""
+    device_memory: int = 0
+    started_in: str = ""
 
     def to_arguments(self) -> list[str]:
         """Command-line arguments that ``options_from_arguments`` turns back into this."""
         arguments = []
         for option in fields(self):
             value = getattr(self, option.name)
-            arguments.append(f"--{option.name.replace('_', '-')}={value}")
+            if option.name == "provider_options":
+                arguments += [f"--provider-option={name}={text}" for name, text in value]
+            else:
+                arguments.append(f"--{option.name.replace('_', '-')}={value}")
         return arguments
 
 
@@ -52,7 +67,21 @@ def options_from_arguments(arguments: Sequence[str]) -> EngineOptions:
     parser.add_argument("--threads", type=_at_least(0), default=defaults.threads)
     parser.add_argument("--idle-unload-minutes", type=float, default=defaults.idle_unload_minutes)
     parser.add_argument("--idle-exit-minutes", type=float, default=defaults.idle_exit_minutes)
-    return EngineOptions(**vars(parser.parse_args(arguments)))
+    parser.add_argument("--provider", default=defaults.provider)
+    parser.add_argument("--provider-option", type=_pair, action="append", default=[])
+    parser.add_argument("--provider-library", default=defaults.provider_library)
+    parser.add_argument("--device-memory", type=_at_least(0), default=defaults.device_memory)
+    parser.add_argument("--started-in", default=defaults.started_in)
+    values: dict[str, Any] = vars(parser.parse_args(arguments))
+    values["provider_options"] = tuple(values.pop("provider_option"))
+    return EngineOptions(**values)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError("must be NAME=VALUE")
+    return name, value
 
 
 class _at_least:

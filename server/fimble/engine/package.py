@@ -30,7 +30,8 @@ class PackageConfig:
     its logits, ``eos_ids`` where it ends by its own account. ``providers`` are the names
     in the order of the file; empty means CPU. ``weights`` is the decoder's ONNX file.
     ``stamp`` changes when the package is replaced by another one. ``sampling`` is what the
-    package wants where a request leaves it open.
+    package wants where a request leaves it open. ``cpu_forbidden``: nothing of it may run on
+    the CPU by its own account.
     """
 
     folder: Path
@@ -42,6 +43,7 @@ class PackageConfig:
     weights: Path
     stamp: int
     sampling: Sampling
+    cpu_forbidden: bool = False
 
     @property
     def provider(self) -> str:
@@ -82,6 +84,7 @@ def read_package_config(folder: Path, name: str = "") -> PackageConfig:
         weights=folder / config.decoder.filename,
         stamp=stamp,
         sampling=_sampling(config.search.sampling),
+        cpu_forbidden=config.session_entries.get("session.disable_cpu_ep_fallback") == "1",
     )
 
 

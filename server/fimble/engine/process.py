@@ -33,6 +33,7 @@ from fimble.engine.guard import Guard
 from fimble.engine.host import ModelHost
 from fimble.engine.metrics import Metrics
 from fimble.engine.options import EngineOptions, options_from_arguments
+from fimble.engine.plugins import clean_environment
 from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.engine.runtime import find_runtime
 from fimble.engine.scheduler import Scheduler
@@ -57,6 +58,8 @@ def main(arguments: list[str]) -> int:
     try:
         # Before anything that could load a library from the current directory.
         os.chdir(system.make_private_dir(work_dir()))
+        for sentence in clean_environment(started_in=options.started_in):
+            _log.warning("%s", sentence)
         running = read_address()
         if running is not None and system.is_alive(running.pid, running.started_at):
             raise TimeoutError

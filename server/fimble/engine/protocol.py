@@ -120,6 +120,9 @@ class CompletionRequest:
 
     ``logprobs`` asks for the log-probability of each token, and of so many most likely ones
     in its place.
+
+    ``provider`` is what is to compute; empty for what the model is loaded on, else for what
+    the engine was started with, else for the package's own.
     """
 
     prompt: Prompt
@@ -135,6 +138,7 @@ class CompletionRequest:
     model: str = ""
     heal: bool = False
     logprobs: int | None = None
+    provider: str = ""
     messages: tuple[ChatMessage, ...] = ()
     repetition_penalty: float | None = 1.0
 

@@ -25,12 +25,19 @@ from fimble.engine.load_errors import (
 )
 from fimble.engine.memory_advice import advice_for
 from fimble.engine.package import PackageConfig
-from fimble.errors import GenerationFailed, RuntimeMissing
+from fimble.engine.plugins import is_registered, pass_library
+from fimble.engine.provider_choice import ProviderChoice, better_next_step, choose_provider
+from fimble.errors import GenerationFailed, LoadFailed, RuntimeMissing
 from fimble.models.runtimes import DISTRIBUTIONS, Runtime, find_runtime
 
 __all__ = ["DISTRIBUTIONS", "Logits", "Model", "Runtime", "Session", "find_runtime"]
 
 Logits = npt.NDArray[np.float32]
+
+_NO_DEVICE = (
+    "The plug-in of {0} found no device: install the graphics driver, on Linux with Vulkan "
+    "(libvulkan1), or leave out --provider. `fimble doctor` shows the devices."
+)
 
 
 class Model:
@@ -39,8 +46,12 @@ class Model:
     Opening holds the interpreter for as long as it takes: seconds for a large model.
     """
 
-    def __init__(self, config: PackageConfig, *, threads: int = 0) -> None:
-        """Raises RuntimeMissing or LoadFailed."""
+    def __init__(
+        self, config: PackageConfig, *, threads: int = 0, choice: ProviderChoice | None = None
+    ) -> None:
+        """``choice`` is the provider; the package's own if it is None. Raises RuntimeMissing
+        or LoadFailed.
+        """
         find_runtime()
         try:
             self._og: Any = importlib.import_module("onnxruntime_genai")
@@ -50,12 +61,14 @@ class Model:
                 next_step="Install it again; on Windows it needs the Visual C++ runtime.",
             ) from error
         self.config = config
+        self.choice = choose_provider(config) if choice is None else choice
         self.continuation = False
         self._threads = threads
         # Newer Windows builds report usage to their maker unless told not to.
         disable_telemetry = getattr(self._og, "disable_telemetry_events", None)
         if disable_telemetry is not None:
             disable_telemetry()
+        pass_library(self._og, self.choice.name, self.choice.library)
         self._model: Any = self._open({})
         if not self._accepts_several_tokens():
             self._model = None
@@ -98,12 +111,32 @@ class Model:
             config = self._og.Config(str(self.config.folder))
             if overlay:
                 config.overlay(json.dumps(overlay))
+            self._choose_provider(config)
             return self._og.Model(config)
         except (RuntimeError, MemoryError, ValueError) as error:
             said = str(error) or type(error).__name__
             lacking = isinstance(error, MemoryError) or is_out_of_memory(said)
             advice = advice_for(self.config) if lacking else ""
-            raise explain_load_error(self.config.folder, said, memory_advice=advice) from error
+            failure = explain_load_error(self.config.folder, said, memory_advice=advice)
+            raise LoadFailed(failure.message, next_step=self._next_step(failure, said)) from error
+
+    def _choose_provider(self, config: Any) -> None:
+        choice = self.choice
+        if not choice.own:
+            config.clear_providers()
+            if choice.is_cpu:
+                return
+            config.append_provider(choice.name)
+        for name, value in choice.options:
+            config.set_provider_option(choice.name, name, value)
+
+    def _next_step(self, failure: LoadFailed, said: str) -> str:
+        if is_out_of_memory(said):
+            return failure.next_step
+        if "not supported in this build" in said and is_registered(self.choice.name):
+            # Its plug-in is there: what is missing is something that it could compute with.
+            return _NO_DEVICE.format(self.choice.name)
+        return better_next_step(failure, self.config, self.choice)
 
     def _accepts_several_tokens(self) -> bool:
         """False where this runtime cannot use the graph but can use its other variant."""

@@ -48,11 +48,15 @@ Event = CompletionChunk | Done | FimbleError
 
 @dataclass(eq=False)
 class Job:
-    """A request on its way. Without a ``request`` it only loads ``model``."""
+    """A request on its way. Without a ``request`` it only loads ``model``.
+
+    ``provider`` is what ``model`` is to be loaded on; empty leaves it to the host.
+    """
 
     model: str
     request: CompletionRequest | None
     deliver: Callable[[Event], None]
+    provider: str = ""
     submitted: float = field(default_factory=time.perf_counter)
     sequence: int = 0
     cancelled: bool = False
@@ -210,8 +214,8 @@ class Scheduler:
 
     def _model_for(self, job: Job) -> LoadedModel:
         """The job's model, loaded again if another one took its place in between."""
-        if job.loaded is None or job.loaded is not self._host.loaded:
-            job.loaded = self._host.ensure(job.model, again=job.request is None)
+        if job.loaded is None or not self._host.holds(job.loaded):
+            job.loaded = self._host.ensure(job.model, job.provider, again=job.request is None)
             # What "" meant when the job began is what it means until its end.
             job.model = str(job.loaded.config.folder)
         return job.loaded

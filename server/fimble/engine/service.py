@@ -87,8 +87,8 @@ class Service:
         return await self._answer(request, wanted, "chat", stream)
 
     async def _load(self, request: Request) -> Response:
-        model = parse_load(await _json_body(request))
-        delivery = self._submit(model, None)
+        model, provider = parse_load(await _json_body(request))
+        delivery = self._submit(model, provider, None)
         async with _cancelled_with(request.receive, delivery):
             await _collect(delivery)
         loaded = delivery.job.loaded
@@ -112,7 +112,7 @@ class Service:
     async def _answer(
         self, request: Request, wanted: CompletionRequest, style: Style, stream: bool
     ) -> Response:
-        delivery = self._submit(wanted.model, wanted)
+        delivery = self._submit(wanted.model, wanted.provider, wanted)
         shape = Shape(style)
         async with _cancelled_with(request.receive, delivery):
             if not stream:
@@ -125,9 +125,9 @@ class Service:
             shape.model = delivery.job.loaded.info.name
         return _EventStream(delivery, shape, first)
 
-    def _submit(self, model: str, wanted: CompletionRequest | None) -> _Delivery:
+    def _submit(self, model: str, provider: str, wanted: CompletionRequest | None) -> _Delivery:
         delivery = _Delivery(self._scheduler, asyncio.get_running_loop())
-        job = Job(model, wanted, delivery.put)
+        job = Job(model, wanted, delivery.put, provider)
         delivery.job = job
         self._scheduler.submit(job)
         return delivery
@@ -142,6 +142,7 @@ class Service:
         return JSONResponse(
             {
                 "state": state,
+                "stage": self._host.stage,
                 "pid": os.getpid(),
                 "version": fimble.__version__,
                 "protocol": PROTOCOL_VERSION,
@@ -168,19 +169,16 @@ class Service:
         )
 
     def _model_list(self) -> list[dict[str, Any]]:
-        loaded = self._host.loaded
-        if loaded is None:
-            return []
-        return [{**model_info_to_json(loaded.info), "state": self._host.state}]
+        return [
+            {**model_info_to_json(loaded.info), "state": self._host.state}
+            for loaded in self._host.models
+        ]
 
     def _slot_list(self) -> list[dict[str, Any]]:
-        loaded = self._host.loaded
-        pool = None if loaded is None else loaded.pool
-        if loaded is None or pool is None:
-            return []
         return [
             {"model": loaded.info.name, "tokens": len(slot.ids), "busy": slot.holder is not None}
-            for slot in pool.slots
+            for loaded in self._host.models
+            for slot in (loaded.pool.slots if loaded.pool is not None else ())
         ]
 
 

@@ -56,10 +56,9 @@ def completion_body(request: CompletionRequest, *, stream: bool) -> dict[str, An
         body["stop"] = list(request.stop)
     if request.seed is not None:
         body["seed"] = request.seed
-    if request.document:
-        body["document"] = request.document
-    if request.model:
-        body["model"] = request.model
+    for name in ("document", "model", "provider"):
+        if getattr(request, name):
+            body[name] = getattr(request, name)
     if request.heal:
         body["heal"] = True
     if request.logprobs is not None:
@@ -168,6 +167,7 @@ def model_info_to_json(info: ModelInfo) -> dict[str, Any]:
         "decode_tokens_per_s": info.decode_tokens_per_s,
         "healing": info.healing,
         "notice": info.notice,
+        "capabilities": dict(info.capabilities),
     }
 
 
@@ -183,6 +183,7 @@ def model_info_from_json(data: Mapping[str, Any]) -> ModelInfo:
         decode_tokens_per_s=data["decode_tokens_per_s"],
         healing=data.get("healing", False),
         notice=data.get("notice", ""),
+        capabilities=data.get("capabilities") or {},
     )
 
 

@@ -129,6 +129,8 @@ class EngineHost:
         if event.kind in ("starting", "loading"):
             self._status.engine("starting" if event.kind == "starting" else "loading")
             self._progress.report(event.message)
+        elif event.kind == "stage":
+            self._progress.report(event.message)
         elif event.kind == "notice":
             self._messages.warning(event.message)
         elif event.kind == "died":

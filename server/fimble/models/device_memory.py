@@ -47,11 +47,15 @@ _WINDOWS_QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """``free`` of ``total``, and who says so, as "of the Radeon RX 7900 XTX"."""
+    """``free`` of ``total``, and who says so, as "of the Radeon RX 7900 XTX".
+
+    ``known`` is False where the system's memory stands in for a GPU's that nobody tells.
+    """
 
     free: int
     total: int
     source: str
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ def free_memory(
         return DeviceMemory(free, total, "of the system")
     found = (gpus or find_gpus)()
     if not found:
-        return DeviceMemory(free, total, "of the system (the GPU's own is not known)")
+        source = "of the system (the GPU's own is not known)"
+        return DeviceMemory(free, total, source, known=False)
     return max((gpu.memory(free) for gpu in found), key=lambda memory: memory.total)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "kv_bytes",
     "lower_steps",
     "plan_memory",
+    "plan_slots",
     "total_bytes",
 ]
 
@@ -119,6 +120,20 @@ def plan_memory(
         total=total_bytes(need, chosen, slots),
         lower=lower_steps(chosen),
     )
+
+
+def plan_slots(
+    need: MemoryNeed, *, slots: int, free: int | None, setting: int | None = None
+) -> MemoryPlan:
+    """``plan_memory`` for at most ``slots`` slots: a whole window is worth more than a slot.
+
+    As many slots as fit with the window that is wanted, else one with a shorter window.
+    """
+    for count in range(slots, 0, -1):
+        plan = plan_memory(need, slots=count, free=free, setting=setting)
+        if plan.limited_by != "memory":
+            break
+    return plan
 
 
 def lower_steps(length: int) -> tuple[int, ...]:

@@ -21,10 +21,22 @@ from fimble.models.config_keys import KNOWN_UP_TO
 from fimble.models.inspection import Inspection
 from fimble.models.runtimes import Runtime, find_runtime, installed_runtimes
 
-__all__ = ["Machine", "Refusal", "installed_release", "provider_refusal", "this_machine"]
+__all__ = [
+    "SETTABLE",
+    "Machine",
+    "Refusal",
+    "installed_release",
+    "plugin_libraries",
+    "provider_refusal",
+    "this_machine",
+]
+
+SETTABLE = ("cpu", "webgpu", "dml", "cuda", "amdgpu", "ryzenai", "vitisai", "openvino", "qnn")
+"""Providers that a user may ask for, in place of a package's own."""
 
 _RYZEN_AI = "onnxruntime-genai-directml-ryzenai"
 _WEBGPU = "onnxruntime-ep-webgpu"
+_AMDGPU = "onnxruntime-ep-amdgpu"
 _OWN_RUNTIMES: dict[str, tuple[tuple[str, ...], str]] = {
     # provider: (distributions that have it, the extra that installs one of them)
     "DML": (
@@ -74,6 +86,14 @@ def this_machine(environ: Mapping[str, str] = os.environ) -> Machine:
         libraries=_libraries(environ, here),
         plugins=frozenset(name for name in (_WEBGPU,) if _is_installed(name)),
     )
+
+
+def plugin_libraries(environ: Mapping[str, str] = os.environ) -> dict[str, Path]:
+    """The provider libraries in known absolute places, by the runtime's name of the provider.
+
+    What a variable says counts only where it is an absolute path.
+    """
+    return _libraries(environ, system.operating_system())
 
 
 def provider_refusal(found: Inspection, machine: Machine) -> Refusal | None:
@@ -243,14 +263,23 @@ def _libraries(environ: Mapping[str, str], here: system.OperatingSystem) -> dict
         "onnxruntime_providers_ryzenai.dll" if windows else "libonnxruntime_providers_ryzenai.so"
     )
     installation = _absolute(environ.get("RYZEN_AI_INSTALLATION_PATH", ""))
-    inside = ("", "deployment", "bin", "lib", "onnxruntime/bin", "onnxruntime/lib")
-    places = {
-        "AMDGPU": [_at(environ.get("AMDGPU_EP_PATH", ""), amdgpu)],
+    inside = ["", "deployment", "deployment/lib", "bin", "lib", "onnxruntime/bin"]
+    inside.append("onnxruntime/lib")
+    webgpu = {
+        "windows": "onnxruntime_providers_webgpu.dll",
+        "macos": "libonnxruntime_providers_webgpu.dylib",
+    }.get(here, "libonnxruntime_providers_webgpu.so")
+    places: dict[str, list[Path | None]] = {
+        "AMDGPU": [
+            _at(environ.get("AMDGPU_EP_PATH", ""), amdgpu),
+            *_in_distribution(_AMDGPU, f"onnxruntime_ep_amdgpu/{amdgpu}"),
+        ],
         "RyzenAI": [
             _at(environ.get("RYZENAI_EP_PATH", ""), ryzen),
             *(installation / each / ryzen for each in inside if installation),
-            *_beside_runtime(ryzen),
+            *_in_distribution(_RYZEN_AI, f"onnxruntime_genai/{ryzen}"),
         ],
+        "WebGPU": [*_in_distribution(_WEBGPU, f"onnxruntime_ep_webgpu/{webgpu}")],
     }
     found: dict[str, Path] = {}
     for provider, candidates in places.items():
@@ -271,14 +300,13 @@ def _at(text: str, library: str) -> Path | None:
     return path / library if path is not None and path.is_dir() else path
 
 
-def _beside_runtime(library: str) -> list[Path]:
-    """Where AMD's distribution has it: in the runtime's own folder."""
+def _in_distribution(name: str, file: str) -> list[Path]:
+    """A file of an installed distribution; nothing of the distribution is imported."""
     try:
-        return [
-            Path(str(metadata.distribution(_RYZEN_AI).locate_file(f"onnxruntime_genai/{library}")))
-        ]
+        path = Path(str(metadata.distribution(name).locate_file(file)))
     except metadata.PackageNotFoundError:
         return []
+    return [path] if path.is_absolute() else []
 
 
 def _is_installed(name: str) -> bool:

@@ -22,7 +22,15 @@ from fimble.models.memory_plan import (
 )
 from fimble.models.providers import Machine, provider_refusal
 
-__all__ = ["ModelReport", "gib", "make_report", "memory_advice", "memory_need", "plan_lengths"]
+__all__ = [
+    "ModelReport",
+    "gib",
+    "make_report",
+    "memory_advice",
+    "memory_need",
+    "plan_lengths",
+    "too_large",
+]
 
 _GPU = frozenset({"AMDGPU", "DML", "WebGPU", "cuda"})
 
@@ -131,7 +139,7 @@ def make_report(
         if refusal is not None:
             problem, next_step = refusal.problem, refusal.next_step
         elif not plan.fits:
-            problem, next_step = _too_large(plan, memory), advice[0]
+            problem, next_step = too_large(plan, memory), advice[0]
     return ModelReport(found, plan, memory, problem, next_step, advice)
 
 
@@ -184,7 +192,8 @@ def gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
 
 
-def _too_large(plan: MemoryPlan, memory: DeviceMemory) -> str:
+def too_large(plan: MemoryPlan, memory: DeviceMemory) -> str:
+    """What the least that is of use would need, and what there is, in a sentence."""
     least = min(LEAST_TOKENS, plan.need.window)
     needed = total_bytes(plan.need, least, plan.slots)
     slots = "slot" if plan.slots == 1 else "slots"
