@@ -28,7 +28,7 @@ from fimble.assist.chat.service import Question
 from fimble.assist.settings import ChatSettings
 from fimble.cli.chat import MaskedHistory, _NamesOf
 from fimble.cli.chatting import ChatSession, MarkdownStream, blocks_of, printable
-from fimble.cli.explain import parse_lines
+from fimble.cli.explain import Lines, parse_lines
 from fimble.errors import UsageError
 from tests.chat.places import tree
 from tests.cli.conftest import CommandLine
@@ -123,14 +123,15 @@ def test_without_a_model_it_says_which_to_pull(bare: CommandLine, tmp_path: Path
     ("text", "name", "lines"),
     [
         ("a.py:3-5", "a.py", (3, 5)),
-        ("a.py:3", "a.py", (3, 3)),
+        ("a.py:3", "a.py", (3, None)),
+        ("a.py:3-3", "a.py", (3, 3)),
         ("a.py", "a.py", None),
         ("C:\\a.py:3-5", "C:\\a.py", (3, 5)),
         ("C:\\a.py", "C:\\a.py", None),
         ("a:b.py", "a:b.py", None),
     ],
 )
-def test_places(text: str, name: str, lines: tuple[int, int] | None) -> None:
+def test_places(text: str, name: str, lines: Lines | None) -> None:
     assert parse_lines(text) == (Path(name), lines)
 
 

@@ -54,6 +54,40 @@ def test_applied_with_mark_line_ends_and_tabs(
     assert shown["usage"]["completion_tokens"] > 0 and shown["diff"].startswith("--- a/a.py")
 
 
+TWO = "def f(n):\n    x = n\n\n    return x\n\n\ndef g(n):\n    return n\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "task", "about"),
+    [
+        ("4", "simplify", "Simplify f"),
+        ("2", "optimise", "Optimise f"),
+        ("2", "errors", "Add error handling to f"),
+        ("4", "rename", "Rename for clarity in f"),
+        ("8", "document", "Document g"),
+        ("4", "fix", "Fix f"),
+        ("4", "custom", "Edit line 4"),
+        ("4-4", "custom", "Edit line 4"),
+        ("2-4", "custom", "Edit lines 2 to 4"),
+    ],
+)
+def test_a_line_alone_is_a_place(
+    file: Path, says: ScriptedEngine, capsys: pytest.CaptureFixture[str],
+    place: str, task: str, about: str,
+) -> None:  # fmt: skip
+    file.write_text(TWO, encoding="utf-8", newline="\n")
+    name = "g" if about.endswith(" g") else "f"
+    code = f'def {name}(n):\n    """Gives n back."""\n    return n + 0'
+    says.answers = [fence("x = n + 1" if task == "custom" else code)]
+    assert main(["edit", f"a.py:{place}", "more", "--task", task, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["about"] == about
+
+
+def test_what_is_wrong_with_a_line_is_told_as_a_problem(file: Path, says: ScriptedEngine) -> None:
+    assert main(["edit", "a.py:2", "n may be None", "--task", "fix"]) == 0
+    assert "\n- at x = n: n may be None\n" in says.requests[0].messages[-1].content
+
+
 def test_tests_are_written_into_a_new_file(
     file: Path, says: ScriptedEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,7 +180,34 @@ def test_types_change_nothing_else() -> None:
     source = "«»def f(a, b=1):\n    return a * b\n"
     typed = "def f(a: int, b: int = 1) -> int:\n    return a * b"
     assert result(source, fence(typed), "types") == typed + "\n"
-    assert result(source, fence(typed.replace("*", "+")), "types") == "!changed"
+    assert result(source, fence(typed.replace("f(a", "f(z")), "types") == "!changed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "typed"),
+    [
+        # What it gives back is another thing in the answer.
+        (
+            "def f(self, a: int, é=1, *rest: str) -> int:\n    return a",
+            "self, a: int, é=1, *rest: str",
+        ),
+        (
+            "class A:\n    def f(self, a, é: int = 1, *rest):\n        return 2",
+            "self, a, é: int = 1, *rest",
+        ),
+        (
+            "def f(self, a: Unknown, é: list[int] = 1, *rest): ...",
+            "self, a, é: list[int] = 1, *rest",
+        ),
+        ("def f(self, a: Unknown, é=1, *rest): ...", ""),
+        ("def f(self, b: int, é=1, *rest): ...", ""),
+    ],
+)
+def test_of_an_answer_that_changes_more_the_annotations_are_taken(answer: str, typed: str) -> None:
+    code = "def f(self, a, é=1, *rest):\n        return a * é\n"
+    source = f"class B:\n    «»{code}"
+    expected = source.replace("«»", "").replace("self, a, é=1, *rest", typed)
+    assert result(source, fence(answer), "types") == (expected if typed else "!changed")
 
 
 def test_an_import_that_is_not_needed_is_left_out() -> None:

@@ -123,6 +123,57 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert "FIMBLE_HOME" in caught.value.next_step
 
 
+def test_a_file_is_rewritten_in_one_step(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    system.rewrite_file(path, b"new\r\n\xff")
+    assert path.read_bytes() == b"new\r\n\xff"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.py"]
+
+
+@posix_only
+def test_a_rewritten_file_keeps_its_mode_and_a_link_stays_one(tmp_path: Path) -> None:
+    path, link = tmp_path / "real" / "a.py", tmp_path / "link.py"
+    path.parent.mkdir()
+    path.write_bytes(b"old")
+    path.chmod(0o754)
+    link.symlink_to(path)
+    system.rewrite_file(link, b"new")
+    assert link.is_symlink() and path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o754
+
+
+def test_a_file_that_is_not_ours_to_write_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    # Whoever may do everything may write what is read-only, too.
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with pytest.raises(PermissionError, match=r"a\.py"):
+        system.rewrite_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    with pytest.raises(FileNotFoundError):
+        system.rewrite_file(tmp_path / "none.py", b"new")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.py"]
+
+
+def test_a_file_whose_new_content_has_no_room_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+
+    def refuse(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="No space"):
+        system.rewrite_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.py"]
+
+
 def test_replace_waits_for_a_scanner_to_let_go(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -28,10 +28,11 @@ from fimble.assist.settings import EditSettings
 from fimble.assist.templates import find_templates
 from fimble.cli.chatting import printable
 from fimble.cli.engine_events import say_engine_event
-from fimble.cli.explain import lines_span, parse_lines
+from fimble.cli.explain import Lines, lines_span, parse_lines
 from fimble.cli.output import echo_json, json_option, provider_option, say
 from fimble.engine.client import LocalEngine
 from fimble.errors import EditRefused, UsageError
+from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
 
 __all__ = ["command"]
@@ -70,12 +71,15 @@ def command(
     """Change the lines START to END of a file (both begin at 1) as INSTRUCTION says.
 
     Prints the change as a unified diff; the file stays as it is without --apply. The lines are
-    grown to whole statements. Nothing else of the file changes.
+    grown to whole statements. Nothing else of the file changes. FILE:LINE is a place: tasks take
+    the function or definition around it, an instruction the statement there; on a blank line it
+    says what to put there. With --task fix, INSTRUCTION is what is wrong with the line.
 
     \b
     Example:
       fimble edit app.py:12-30 "return early instead of nesting"
       fimble edit app.py:12 --task document --apply
+      fimble edit app.py:14 'undefined name "totl"' --task fix
     """
     if task == CUSTOM and not instruction.strip():
         raise UsageError(
@@ -86,8 +90,7 @@ def command(
     path = path.absolute()
     file = read_text_file(path)
     document = Document(file.text, path=str(path))
-    start, end = lines_span(document, path, lines)
-    request = EditRequest(document, start, end, task, instruction, source=str(path))
+    request = _request(document, path, lines, task, instruction)
     try:
         engine = partial(LocalEngine, model=model, provider=provider, on_event=say_engine_event)
         outcome = _run(request, engine, EditSettings(max_tokens=max_tokens))
@@ -105,6 +108,22 @@ def command(
         echo_json(_to_json(outcome, path, applied=apply_it))
         return
     _print(outcome, path, applied=apply_it)
+
+
+def _request(
+    document: Document, path: Path, lines: Lines | None, task: str, instruction: str
+) -> EditRequest:
+    """A line alone is a place, as a cursor is: tasks take what is around it."""
+    start, end = lines_span(document, path, lines)
+    is_place = lines is not None and lines[1] is None
+    if is_place and task == "fix" and instruction:
+        # What a linter or a test says of that line.
+        problem = Diagnostic(start, end, instruction)
+        return EditRequest(document, start, end, task, "", (problem,), str(path))
+    if is_place:
+        line = document.text[start:end]
+        start = end = start + len(line) - len(line.lstrip())
+    return EditRequest(document, start, end, task, instruction, source=str(path))
 
 
 def _run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
@@ -15,7 +16,10 @@ from fimble.cli.output import json_option, provider_option
 from fimble.errors import DocumentError, UsageError
 from fimble_context.syntax import Document
 
-__all__ = ["command", "lines_span", "parse_lines"]
+__all__ = ["Lines", "command", "lines_span", "parse_lines"]
+
+#: The first and the last line from 1, the last one None where only one was named.
+Lines: TypeAlias = tuple[int, int | None]
 
 
 @click.command()
@@ -52,7 +56,7 @@ def command(place: str, model: str, provider: str, max_tokens: int, as_json: boo
         answer_once(session, question, as_json=as_json)
 
 
-def parse_lines(text: str) -> tuple[Path, tuple[int, int] | None]:
+def parse_lines(text: str) -> tuple[Path, Lines | None]:
     """``FILE:START-END``, ``FILE:LINE`` or ``FILE`` → the path and the lines. Raises UsageError.
 
     The file's name may have colons itself, as Windows paths have.
@@ -66,22 +70,22 @@ def parse_lines(text: str) -> tuple[Path, tuple[int, int] | None]:
             f"“{text}” does not name lines of a file.",
             next_step="Write FILE:START-END with numbers that start at 1, such as app.py:12-30.",
         )
-    numbers = int(first), int(last or first)
-    if numbers[1] < numbers[0]:
+    if dash and int(last) < int(first):
         raise UsageError(
-            f"Line {numbers[1]} is above line {numbers[0]}.",
+            f"Line {int(last)} is above line {int(first)}.",
             next_step="Write the first line, then the last one.",
         )
-    return Path(name), numbers
+    return Path(name), (int(first), int(last) if dash else None)
 
 
-def lines_span(document: Document, path: Path, lines: tuple[int, int] | None) -> tuple[int, int]:
+def lines_span(document: Document, path: Path, lines: Lines | None) -> tuple[int, int]:
     """The code points of these lines; all of them for None. Raises DocumentError."""
     if lines is None:
         return 0, len(document.text)
-    if not 1 <= lines[0] <= lines[1] <= document.line_count:
+    first, last = lines[0], lines[0] if lines[1] is None else lines[1]
+    if not 1 <= first <= last <= document.line_count:
         raise DocumentError(
-            f"{path} has no lines {lines[0]} to {lines[1]}: it has 1 to {document.line_count}.",
+            f"{path} has no lines {first} to {last}: it has 1 to {document.line_count}.",
             next_step="Name lines of the file.",
         )
-    return document.line_start(lines[0] - 1), document.line_end(lines[1] - 1)
+    return document.line_start(first - 1), document.line_end(last - 1)

@@ -6,10 +6,11 @@ Reads code, runs none. Code that is no Python by itself (part of a statement) is
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import warnings
 
-__all__ = ["python_imports", "same_but_annotations", "used_imports"]
+__all__ = ["python_imports", "same_but_annotations", "used_imports", "with_annotations"]
 
 _IMPORT = re.compile(r"(?:import|from)\s[^\n(]*$")
 
@@ -20,6 +21,38 @@ def same_but_annotations(before: str, after: str) -> bool | None:
     if trees[0] is None or trees[1] is None:
         return None
     return ast.dump(_Untyped().visit(trees[0])) == ast.dump(_Untyped().visit(trees[1]))
+
+
+def with_annotations(before: str, after: str, name: str, known: str) -> str | None:
+    """``before`` with the annotations of parameters that ``after`` gives its function ``name``.
+
+    For an answer that changes more than it should: what the function gives back may be another
+    thing there, so that annotation stays behind, and so do those with names that ``known`` (the
+    file) does not have. None where there is nothing to take.
+    """
+    mine, other = _function(before, name), _function(after, name)
+    if mine is None or other is None:
+        return None
+    parameters, theirs = _parameters(mine), _parameters(other)
+    if [each.arg for each in parameters] != [each.arg for each in theirs]:
+        return None
+    words = set(dir(builtins)) | set(re.findall(r"\w+", known))
+    lines = before.split("\n")
+    taken = 0
+    for parameter, annotated in reversed(list(zip(parameters, theirs, strict=True))):
+        if parameter.annotation is not None or annotated.annotation is None:
+            continue
+        annotation = ast.unparse(annotated.annotation)
+        if not set(re.findall(r"[^\W\d]\w*", annotation)) <= words:
+            continue
+        # Columns count the bytes of UTF-8.
+        line = lines[parameter.lineno - 1].encode()
+        start, rest = line[: parameter.end_col_offset].decode(), line[parameter.end_col_offset :]
+        default = rest.decode()
+        default = f" = {default[1:]}" if default.startswith("=") else default
+        lines[parameter.lineno - 1] = f"{start}: {annotation}{default}"
+        taken += 1
+    return "\n".join(lines) if taken else None
 
 
 def python_imports(code: str) -> tuple[list[str], str]:
@@ -70,6 +103,22 @@ class _Untyped(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         return None
+
+
+def _function(code: str, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    tree = _parsed(code)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            return node
+    return None
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    """In the order of the text."""
+    listed = function.args
+    more = (listed.vararg, listed.kwarg)
+    found = [*listed.posonlyargs, *listed.args, *listed.kwonlyargs, *filter(None, more)]
+    return sorted(found, key=lambda each: (each.lineno, each.col_offset))
 
 
 def _parsed(code: str) -> ast.AST | None:

@@ -105,9 +105,11 @@ def grow(
         return Span(symbol.start, symbol.end), symbol
     if symbol is not None:
         lines = document.line_of(symbol.end) - document.line_of(symbol.start)
-        if (not selected and task.about != "statements") or (
-            diagnostics and lines <= _SHORT_LINES and symbol.kind in FUNCTIONS
-        ):
+        if diagnostics:
+            is_whole = lines <= _SHORT_LINES and symbol.kind in FUNCTIONS
+        else:
+            is_whole = not selected and task.about != "statements"
+        if is_whole:
             return Span(symbol.start, symbol.end), symbol
     if not selected and not document.line_text(document.line_of(start)).strip():
         # A blank line: something is to be put there.

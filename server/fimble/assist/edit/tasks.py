@@ -51,7 +51,7 @@ TASKS = {
             context=("definition", "sibling", "caller"),
             headers=True,
         ),
-        EditTask("fix", "Fix {}", "correct what is wrong", about="statements"),
+        EditTask("fix", "Fix {}", "correct what is wrong"),
         EditTask("simplify", "Simplify {}", "say the same with less", least_lines=2),
         EditTask("optimise", "Optimise {}", "do the same in less time or memory", least_lines=2),
         EditTask(

@@ -12,6 +12,7 @@ from fimble.assist.edit.annotations import (
     python_imports,
     same_but_annotations,
     used_imports,
+    with_annotations,
 )
 from fimble.assist.edit.documentation import documented, symbol_in
 from fimble.assist.edit.fences import Block, blocks_in, fence_lines
@@ -85,14 +86,17 @@ def verdict_on_code(target: Target, task: EditTask, code: str) -> Accepted | Pro
         return Problem("elision", f"The answer leaves code out: it says {left_out!r} instead.")
     code, notes = _without_known_imports(target, code)
     code = narrowed(target, task, code)
+    if task.keeps == "untyped" and same_but_annotations(target.shown, code) is False:
+        annotated = _annotated(target, code)
+        if annotated is None:
+            return Problem("changed", "The answer changes more than the type annotations.")
+        code = annotated
     text = placed(target, code)
     new = set(text.splitlines()) - set(target.text.splitlines())
     if any(mark in line for mark in target.masked for line in new):
         return Problem(
             "secret", "The answer changes a line with a key in it, which it was not shown.", False
         )
-    if task.keeps == "untyped" and same_but_annotations(target.shown, code) is False:
-        return Problem("changed", "The answer changes more than the type annotations.")
     hunks = minimal_hunks(target.text, text, target.span.start)
     changed = changed_document(target.document, hunks)
     lost = _lost(target, task, changed, target.span.start + len(text))
@@ -202,6 +206,13 @@ def _lost(target: Target, task: EditTask, changed: Document, end: int) -> Proble
             f"{symbol.signature!r}.",
         )
     return None
+
+
+def _annotated(target: Target, code: str) -> str | None:
+    """The old code with the annotations of an answer that changes more."""
+    if target.symbol is None:
+        return None
+    return with_annotations(target.shown, code, target.symbol.name, target.document.text)
 
 
 def _plain(signature: str) -> str:
