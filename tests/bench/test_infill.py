@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
-from fimble.bench.cases import Case, draw_cases
-from fimble.bench.infill import CONTEXT_MODES, Mode, make_context, run_cases, summaries
+from fimble.bench.cases import SHAPES, Case, draw_cases
+from fimble.bench.infill import (
+    CONTEXT_MODES,
+    Mode,
+    Outcome,
+    make_context,
+    run_cases,
+    summaries,
+)
 from fimble.bench.packages import copy_packages
 from fimble.bench.score import edit_similarity, is_exact, normalised
 from fimble.engine.client import LocalEngine
@@ -70,6 +78,60 @@ def test_cross_file_cases_use_what_another_file_defines_for_the_first_time(world
             # A line of an import of several lines is nothing but the name.
             assert all(re.fullmatch(rf"\s*{name}( as \w+)?,?", line) for line in uses)
     assert all(not case.names for case in world.inside)
+
+
+def test_the_shapes_take_turns(world: World) -> None:
+    for cases in (world.cross, world.inside):
+        assert [case.shape for case in cases] == [
+            SHAPES[number % len(SHAPES)] for number in range(COUNT)
+        ]
+    blocks = draw_cases(world.folders, world.index, "in-file", 2, 1, ["block"])
+    assert [case.shape for case in blocks] == ["block", "block"]
+
+
+def test_the_rest_of_a_line_begins_where_a_user_stops_to_look(world: World) -> None:
+    rests = draw_cases(world.folders, world.index, "cross-file", 4, 1, ["rest"])
+    assert len(rests) == 4
+    for case in rests:
+        typed = case.text[: case.offset].rpartition("\n")[2]
+        # Something is typed already, and a name from another file is what comes next.
+        assert typed.strip()
+        assert case.text[case.offset : case.offset + 1] in ("\n", "")
+        assert any(re.match(rf"{name}\b", case.expected) for name in case.names)
+    for case in (case for case in world.inside if case.shape == "rest"):
+        assert case.text[: case.offset].rpartition("\n")[2].strip()
+
+
+async def test_the_typed_line_stands_behind_the_prompt_where_the_model_heals(
+    world: World,
+) -> None:
+    case = next(case for case in world.cross if case.shape == "rest")
+    typed = case.text[: case.offset].rpartition("\n")[2]
+    prompts = []
+    for healing in (True, False):
+        engine = ScriptedEngine([case.expected])
+        engine.info = replace(engine.info, healing=healing)
+        (outcome,) = await run_cases(engine, world.index, [case], budget=900, modes=["a"])
+        assert outcome.exact
+        (request,) = engine.requests
+        assert request.heal == healing
+        assert request.stop == ("\n",)
+        prompts.append(prompt_as_text(request.prompt))
+    healed, plain = prompts
+    assert healed.endswith(f"<fim_middle>{typed}")
+    # Nothing but its place differs.
+    assert plain == healed.removesuffix(typed).replace("<fim_suffix>", f"{typed}<fim_suffix>")
+
+
+def test_each_shape_has_a_summary_of_its_own() -> None:
+    def outcome(number: int, shape: str, exact: bool) -> Outcome:
+        return Outcome(number, "c", "in-file", shape, exact, 1.0, 9, "", "", {})
+
+    several = [outcome(0, "rest", True), outcome(1, "line", False), outcome(2, "rest", True)]
+    assert [(item.shape, item.cases, item.exact) for item in summaries(several)] == [
+        ("", 3, 2 / 3), ("rest", 2, 1.0), ("line", 1, 0.0),
+    ]  # fmt: skip
+    assert [item.shape for item in summaries(several[:1])] == [""]
 
 
 def test_the_same_seed_draws_the_same_cases(world: World) -> None:
@@ -158,10 +220,15 @@ async def test_the_real_model_fills_in_within_the_budget(
             await engine.aclose()
     assert len(outcomes) == 16
     assert all(item.prompt_tokens <= budget for item in outcomes)
-    # Counted by the model's own tokenizer, what a prompt costs is what its sections say.
-    assert all(
-        sum(item.sections.values()) - 8 <= item.prompt_tokens <= sum(item.sections.values())
-        + LAYOUT_TOKENS
-        for item in outcomes
-    )  # fmt: skip
+    # Counted by the model's own tokenizer, what a prompt costs is what its sections say, but for
+    # what is typed of the line: that belongs to the answer.
+    lines: dict[tuple[str, int], str] = {
+        (case.kind, number): case.text[: case.offset].rpartition("\n")[2]
+        for group in (cases[:4], cases[4:])
+        for number, case in enumerate(group)
+    }
+    for item in outcomes:
+        sections = sum(item.sections.values())
+        least = sections - 8 - len(lines[item.kind, item.case].encode())
+        assert least <= item.prompt_tokens <= sections + LAYOUT_TOKENS
     assert max(item.similarity for item in outcomes) > 0.5

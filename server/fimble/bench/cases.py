@@ -5,6 +5,10 @@ masks a use of something that another file of the package defines, and the only 
 file besides its import: nothing else in the file shows how it is used. An *in-file* case masks
 no such use. Also draws what a user would have visited before: a prompt may show it. Cases by
 where the cursor stands are drawn by ``cursor_cases``.
+
+What is masked has one of three shapes: the *rest* of a line from a name on, where a user who
+types stops and looks (in a cross-file case, the name from the other file); a *line*, whole or
+from a word in its first half on; a *block* of two to six lines of whole statements.
 """
 
 from __future__ import annotations
@@ -29,10 +33,25 @@ from fimble_context.syntax import (
     text_kind,
 )
 
-__all__ = ["Case", "Kind", "Visit", "code_files", "draw_cases", "draw_visits", "open_document"]
+__all__ = [
+    "SHAPES",
+    "Case",
+    "Kind",
+    "Shape",
+    "Visit",
+    "code_files",
+    "draw_cases",
+    "draw_visits",
+    "is_code_to_its_end",
+    "open_document",
+]
 
 Kind = Literal["cross-file", "in-file", "cursor"]
+Shape = Literal["rest", "line", "block"]
+#: The shapes as they take turns: half of the cases are the rest of a line.
+SHAPES: tuple[Shape, ...] = ("rest", "line", "rest", "block")
 _SHORTEST, _LONGEST = 8, 120  # code points of a masked line
+_SHORTEST_REST = 4  # code points of a masked rest of a line
 _LONGEST_BLOCK = 500
 _MOST_LINES = 6
 _LEAST_ABOVE = 10  # lines above a case: with fewer there is nothing to cut or to look at
@@ -71,7 +90,7 @@ class Case:
     offset: int
     expected: str
     kind: Kind
-    shape: Literal["line", "block"]
+    shape: Shape
     names: tuple[str, ...]
     visits: tuple[Visit, ...]
     position: str = ""
@@ -89,9 +108,14 @@ class Case:
 
 
 def draw_cases(
-    folders: Sequence[Path], index: WorkspaceIndex, kind: Kind, count: int, seed: int
+    folders: Sequence[Path],
+    index: WorkspaceIndex,
+    kind: Kind,
+    count: int,
+    seed: int,
+    shapes: Sequence[Shape] = SHAPES,
 ) -> list[Case]:
-    """``count`` cases (fewer where there are no more), a third of them blocks.
+    """``count`` cases (fewer where there are no more), whose ``shapes`` take turns.
 
     ``index`` has read the folders; it tells what is defined where.
     """
@@ -99,16 +123,16 @@ def draw_cases(
     files = code_files(folders)
     random.shuffle(files)
     drawn: list[Case] = []
-    rounds = 0
-    while len(drawn) < count and rounds < _MOST_OF_A_FILE:
-        rounds += 1
+    taken: set[tuple[Path, int]] = set()
+    for round_ in range(1, _MOST_OF_A_FILE + 1):
         for file in files:
             if len(drawn) == count:
-                break
-            shape: Literal["line", "block"] = "block" if len(drawn) % 3 == 2 else "line"
-            chance = Random(f"{seed} {kind} {file.name} {rounds}")
+                return drawn
+            shape = shapes[len(drawn) % len(shapes)]
+            chance = Random(f"{seed} {kind} {file.name} {round_}")
             case = _draw(file, folders, index, kind, shape, chance)
-            if case is not None:
+            if case is not None and (file, case.offset) not in taken:
+                taken.add((file, case.offset))
                 drawn.append(case)
     return drawn
 
@@ -126,34 +150,39 @@ def open_document(file: Path) -> Document:
     return Document(text, path=str(file))
 
 
+def is_code_to_its_end(document: Document, line: int) -> bool:
+    """Whether a line is code from its first to its last character, no comment and no string."""
+    start = document.line_start(line)
+    content = document.text[start : document.line_end(line)]
+    first = start + len(content) - len(content.lstrip())
+    last = start + len(content.rstrip())
+    return text_kind(document, first) == text_kind(document, last) == "code"
+
+
 def _draw(
     file: Path,
     folders: Sequence[Path],
     index: WorkspaceIndex,
     kind: Kind,
-    shape: Literal["line", "block"],
+    shape: Shape,
     random: Random,
 ) -> Case | None:
     document = open_document(file)
     text = document.text
     if document.line_count < 2 * _LEAST_ABOVE or document.tree is None:
         return None
-    elsewhere = _Elsewhere(document, file, folders, index)
-    brought = {(item.start, item.end) for item in imports(document)}
-    uses = _uses(document, brought)
+    crossing = _Crossing(document, file, folders, index)
     lines = list(range(_LEAST_ABOVE, document.line_count - 1))
     random.shuffle(lines)
     for line in lines[:200]:
         span = _masked(document, line, shape, random)
-        if span is None or any(span[0] < last and first < span[1] for first, last in brought):
+        if span is not None and shape == "rest":
+            span = _rest(document, *span, kind, crossing, random)
+        if span is None or crossing.is_import(*span):
             continue
         start, end = span
-        names = {reference.name for reference in references(document, start, end)}
-        crossing = tuple(sorted(name for name in names if elsewhere(name)))
-        if kind == "cross-file":
-            here = Counter(_WORD.findall(text[start:end]))
-            crossing = tuple(name for name in crossing if uses[name] == here[name])
-        if bool(crossing) == (kind == "cross-file"):
+        names = crossing.names(start, end, first_use=kind == "cross-file")
+        if bool(names) == (kind == "cross-file"):
             return Case(
                 file,
                 text[:start] + text[end:],
@@ -161,10 +190,35 @@ def _draw(
                 text[start:end],
                 kind,
                 shape,
-                crossing,
+                names,
                 tuple(draw_visits(document, file, line, folders, index, random)),
             )
     return None
+
+
+class _Crossing:
+    """Which names in a file lead to another file of the workspace."""
+
+    def __init__(
+        self, document: Document, file: Path, folders: Sequence[Path], index: WorkspaceIndex
+    ) -> None:
+        self._document = document
+        self._elsewhere = _Elsewhere(document, file, folders, index)
+        self._imports = {(item.start, item.end) for item in imports(document)}
+        self._uses = _uses(document, self._imports)
+
+    def is_import(self, start: int, end: int) -> bool:
+        """Whether some of an import is there."""
+        return any(start < last and first < end for first, last in self._imports)
+
+    def names(self, start: int, end: int, *, first_use: bool) -> tuple[str, ...]:
+        """Those in a span; with ``first_use``, those that the file uses nowhere else."""
+        found = {reference.name for reference in references(self._document, start, end)}
+        names = sorted(name for name in found if self._elsewhere(name))
+        if first_use:
+            here = Counter(_WORD.findall(self._document.text[start:end]))
+            names = [name for name in names if self._uses[name] == here[name]]
+        return tuple(names)
 
 
 class _Elsewhere:
@@ -228,10 +282,8 @@ _WORD = re.compile(r"\w+")
 _WORD_START = re.compile(r"(?<!\w)\w|(?<=[(\[{,=.] )\S|(?<=[(\[{.])\w")
 
 
-def _masked(
-    document: Document, line: int, shape: Literal["line", "block"], random: Random
-) -> tuple[int, int] | None:
-    """What to mask at a line: the rest of it from some word on, or whole statements."""
+def _masked(document: Document, line: int, shape: Shape, random: Random) -> tuple[int, int] | None:
+    """What to mask at a line: all of it, the rest of it from some word on, whole statements."""
     start, end = document.line_start(line), document.line_end(line)
     content = document.text[start:end]
     indent = len(content) - len(content.lstrip())
@@ -243,8 +295,10 @@ def _masked(
         return None
     if shape == "block":
         return _block(document, start + indent)
-    if not _SHORTEST <= len(stripped) <= _LONGEST:
+    if not _SHORTEST <= len(stripped) <= _LONGEST or not is_code_to_its_end(document, line):
         return None
+    if shape == "rest":
+        return start + indent, end
     # Half of the lines are masked whole, the others from a word in their first half on.
     if random.random() < 0.5:
         return start + indent, end
@@ -252,6 +306,19 @@ def _masked(
     early = [place for place in words if place - indent <= len(stripped) // 2]
     place = random.choice(early) if early else indent
     return (start + place, end) if end - start - place >= _SHORTEST else None
+
+
+def _rest(
+    document: Document, start: int, end: int, kind: Kind, crossing: _Crossing, random: Random
+) -> tuple[int, int] | None:
+    """The rest of a line from some name on that does not begin it."""
+    places = [
+        item.start
+        for item in references(document, start, end)
+        if start < item.start <= end - _SHORTEST_REST
+        and (kind != "cross-file" or item.name in crossing.names(item.start, end, first_use=True))
+    ]
+    return (random.choice(places), end) if places else None
 
 
 def _block(document: Document, offset: int) -> tuple[int, int] | None:

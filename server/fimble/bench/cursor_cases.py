@@ -11,9 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from fimble.bench.cases import Case, code_files, draw_visits, open_document
+from fimble.bench.cases import (
+    Case,
+    code_files,
+    draw_visits,
+    is_code_to_its_end,
+    open_document,
+)
 from fimble_context.index import WorkspaceIndex
-from fimble_context.syntax import Document, text_kind
+from fimble_context.syntax import text_kind
 
 __all__ = ["POSITIONS", "draw_cursor_cases"]
 
@@ -66,7 +72,7 @@ def _draw(
             continue
         offset, end = document.line_start(line) + random.choice(columns), document.line_end(line)
         # A line that ends in a comment or a string is no code to its end.
-        if text_kind(document, offset) == "code" and _is_code_at(document, line, end):
+        if text_kind(document, offset) == "code" and is_code_to_its_end(document, line):
             text = document.text
             return Case(
                 file,
@@ -74,7 +80,7 @@ def _draw(
                 offset,
                 text[offset:end],
                 "cursor",
-                "line",
+                "rest",
                 (),
                 tuple(draw_visits(document, file, line, folders, index, random)),
                 position,
@@ -91,11 +97,3 @@ def _columns(line: str, position: str) -> list[int]:
         for column in range(1, len(body))
         if len(body) - column in _REST and left.search(body[:column]) and right.match(body, column)
     ]
-
-
-def _is_code_at(document: Document, line: int, end: int) -> bool:
-    start = document.line_start(line)
-    content = document.text[start:end]
-    first = start + len(content) - len(content.lstrip())
-    last = start + len(content.rstrip())
-    return text_kind(document, first) == text_kind(document, last) == "code"

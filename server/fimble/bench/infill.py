@@ -1,7 +1,9 @@
 """Real code, masked, filled in by the real model from prompts made in several ways.
 
 Modes by what is in a prompt: ``a`` is prefix and suffix only, ``b`` a ring of chunks (see
-``ring``), ``c`` ours. They are asked in the plain layout, and their answers are taken raw.
+``ring``), ``c`` ours. All three are laid out as the server does it where the model can go on
+from a prompt: the line up to the cursor behind the suffix, its end healed. Their answers are
+taken raw.
 
 Modes by layout: ``plain``, ``anchored`` and ``healed`` (see ``layouts``), with what ``c`` has in
 it. They are suggestions as the server would show them.
@@ -14,18 +16,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
+from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt, prompt_text
 from fimble.assist.tokens import TokenCounts
-from fimble.bench.cases import Case, draw_cases, open_document
+from fimble.bench.cases import Case, Shape, draw_cases, open_document
 from fimble.bench.confidence import lowest_confidence
 from fimble.bench.layouts import LAYOUTS, Layout, suggest
 from fimble.bench.ring import ring_context
 from fimble.bench.score import compared, edit_similarity, is_exact, normalised
 from fimble.engine.base import Engine
-from fimble.engine.protocol import CompletionRequest
+from fimble.engine.protocol import CompletionRequest, Segment, Text
 from fimble_context.assembly import Context, TokenCounter, Workspace, assemble
 from fimble_context.index import WorkspaceIndex
 from fimble_context.syntax import Document
@@ -46,7 +48,7 @@ __all__ = [
 Mode = Literal["a", "b", "c", "plain", "anchored", "healed"]
 CONTEXT_MODES: tuple[Mode, ...] = ("a", "b", "c")
 MODES: tuple[Mode, ...] = (*CONTEXT_MODES, *LAYOUTS)
-_MOST_TOKENS = {"line": 64, "block": 192}
+_MOST_TOKENS: dict[Shape, int] = {"rest": 64, "line": 64, "block": 192}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Cases of a kind in one mode: all, or those at one ``position`` or in one ``language``.
+    """Cases of a kind in one mode: all, or those of one ``shape``, at one ``position`` or in one
+    ``language``.
 
     Means; ``exact`` and ``similarity`` up to 1.
     """
@@ -91,6 +94,7 @@ class Summary:
     prompt_tokens: float
     position: str = ""
     language: str = ""
+    shape: str = ""
 
 
 async def run_cases(
@@ -222,11 +226,16 @@ async def _suggested(
 
 
 async def _ask(engine: Engine, number: int, case: Case, mode: Mode, context: Context) -> Outcome:
+    info = await engine.model_info()
+    prompt, typed = completion_prompt(context), ""
+    if info.continuation and info.healing:
+        prompt, typed = _typed_behind(context)
     request = CompletionRequest(
-        completion_prompt(context),
+        prompt,
         max_tokens=_MOST_TOKENS[case.shape],
-        stop=("\n",) if case.shape == "line" else (),
+        stop=() if case.shape == "block" else ("\n",),
         document=f"bench {os.getpid()} {number} {mode}",
+        heal=bool(typed),
     )
     text, prompt_tokens = "", 0
     chunks = engine.complete(request)
@@ -256,6 +265,16 @@ async def _ask(engine: Engine, number: int, case: Case, mode: Mode, context: Con
     )
 
 
+def _typed_behind(context: Context) -> tuple[tuple[Segment, ...], str]:
+    """The prompt with the cursor's line, as far as it is typed, behind it; and that text."""
+    sections = list(context.sections)
+    number = next(n for n, section in enumerate(sections) if section.kind == "prefix")
+    above, end, typed = sections[number].text.rpartition("\n")
+    sections[number] = replace(sections[number], text=above + end)
+    segments = completion_prompt(replace(context, sections=tuple(sections)))
+    return (*segments, Text(prompt_text(typed))) if typed else segments, typed
+
+
 def _tokens_by_kind(context: Context) -> dict[str, int]:
     sections: dict[str, int] = {}
     for section in context.sections:
@@ -264,8 +283,8 @@ def _tokens_by_kind(context: Context) -> dict[str, int]:
 
 
 def summaries(outcomes: Sequence[Outcome]) -> list[Summary]:
-    """By kind and mode, in the order in which they first came; then, within a kind, by the
-    cursor's position, and by language where there are several.
+    """By kind and mode, in the order in which they first came; then, within a kind, by shape,
+    by the cursor's position and by language, where there are several.
     """
     kinds = dict.fromkeys(item.kind for item in outcomes)
     return [summary for kind in kinds for summary in _of_kind(outcomes, kind)]
@@ -273,28 +292,26 @@ def summaries(outcomes: Sequence[Outcome]) -> list[Summary]:
 
 def _of_kind(outcomes: Sequence[Outcome], kind: str) -> list[Summary]:
     here = [item for item in outcomes if item.kind == kind]
-    positions = dict.fromkeys(item.position for item in here)
-    languages = dict.fromkeys(item.language for item in here)
-    rows = [("", "")]
-    rows += [(position, "") for position in positions if position]
-    rows += [("", language) for language in languages] if len(languages) > 1 else []
+    rows: list[dict[str, str]] = [{}]
+    for part in ("shape", "position", "language"):
+        values = dict.fromkeys(str(getattr(item, part)) for item in here)
+        rows += [{part: value} for value in values] if len(values) > 1 else []
     return [
-        _summary(group, mode, position, language)
-        for position, language in rows
+        _summary(group, mode, row)
+        for row in rows
         for mode in dict.fromkeys(item.mode for item in here)
         if (
             group := [
                 item
                 for item in here
                 if item.mode == mode
-                and position in ("", item.position)
-                and language in ("", item.language)
+                and all(getattr(item, part) == value for part, value in row.items())
             ]
         )
     ]
 
 
-def _summary(group: Sequence[Outcome], mode: Mode, position: str, language: str) -> Summary:
+def _summary(group: Sequence[Outcome], mode: Mode, row: dict[str, str]) -> Summary:
     return Summary(
         group[0].kind,
         mode,
@@ -302,8 +319,7 @@ def _summary(group: Sequence[Outcome], mode: Mode, position: str, language: str)
         sum(item.exact for item in group) / len(group),
         sum(item.similarity for item in group) / len(group),
         sum(item.prompt_tokens for item in group) / len(group),
-        position,
-        language,
+        **row,
     )
 
 

@@ -7,11 +7,11 @@ import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import click
 
-from fimble.bench.cases import Case, draw_cases
+from fimble.bench.cases import SHAPES, Case, Shape, draw_cases
 from fimble.bench.confidence_report import confidence_json, confidence_table
 from fimble.bench.cursor_cases import draw_cursor_cases
 from fimble.bench.infill import (
@@ -74,6 +74,16 @@ _NAMES = {
     help="Whether masked code uses names from other files; or cursor: the rest of a line after a "
     "space, inside a word, after a bracket and at a line start, by turns.",
 )
+@click.option(
+    "--shape",
+    type=click.Choice(["mixed", *dict.fromkeys(SHAPES)]),
+    default="mixed",
+    show_default=True,
+    help="What is masked of cross-file and in-file cases: the rest of a line from a name on (the "
+    "one from another file, if there is one); a whole line, or most of it; a block of lines. "
+    "mixed: half of the cases rest, a quarter each line and block, by turns; the report has each "
+    "shape by itself.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Which cases are drawn.")
 @click.option(
     "--packages",
@@ -97,8 +107,8 @@ _NAMES = {
 @click.option("--model", metavar="NAME|PATH", default="", help="The model package to use.")
 @json_option
 def command(
-    cases: int, budget: int, modes: str, kind: str, seed: int, packages: str, share: int | None,
-    resume: Path | None, model: str, as_json: bool,
+    cases: int, budget: int, modes: str, kind: str, shape: Literal["mixed"] | Shape, seed: int,
+    packages: str, share: int | None, resume: Path | None, model: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Fill masked lines and blocks of real code with the model, and compare prompts.
 
@@ -114,6 +124,7 @@ def command(
     \b
     Example:
       fimble bench infill --cases 8 --budget 1024
+      fimble bench infill --kind cross --shape rest --cases 100
       fimble bench infill --kind cursor --modes healed --packages npm:rxjs@7.8.2
     """
     wanted = _modes(modes or ",".join(LAYOUTS if kind == "cursor" else CONTEXT_MODES))
@@ -126,10 +137,11 @@ def command(
             if not index.wait(_INDEX_SECONDS):
                 raise UsageError("The packages could not be indexed in time.")
             drawn: list[Case] = []
+            shapes = SHAPES if shape == "mixed" else (shape,)
             if kind in ("cross", "both", "all"):
-                drawn += draw_cases(folders, index, "cross-file", cases, seed)
+                drawn += draw_cases(folders, index, "cross-file", cases, seed, shapes)
             if kind in ("in-file", "both", "all"):
-                drawn += draw_cases(folders, index, "in-file", cases, seed)
+                drawn += draw_cases(folders, index, "in-file", cases, seed, shapes)
             if kind in ("cursor", "all"):
                 drawn += draw_cursor_cases(folders, index, cases, seed)
             say(f"{len(drawn)} cases, {len(wanted)} modes, {budget} tokens a prompt")
@@ -195,7 +207,7 @@ def _modes(text: str) -> tuple[Mode, ...]:
 
 
 def _line(summary: Summary) -> str:
-    part = summary.position or summary.language or "all"
+    part = summary.shape or summary.position or summary.language or "all"
     return (
         f"{summary.kind:10} {part:16} {summary.mode:8} {_NAMES[summary.mode]:20} "
         f"cases {summary.cases:4}  exact {summary.exact:6.1%}  "
