@@ -38,8 +38,9 @@ __all__ = [
 ]
 
 # The part of the budget, in hundredths, that other places get where the file needs it all: one
-# for so many tokens, within bounds. In a small prompt the text around the cursor says more.
-_TOKENS_A_HUNDREDTH = 85
+# for so many tokens, within bounds. In a small prompt the text around the cursor says more; with
+# a larger part than a quarter, code that needs no other file is filled in worse.
+_TOKENS_A_HUNDREDTH = 40
 _LEAST_SHARE, _LARGEST_SHARE = 8, 25
 _SUFFIX_YIELDS = 20  # one part of the budget in so many, before other places yield too
 _SPARE = 40  # one part of the budget in so many is left where all of the file is there

@@ -31,7 +31,7 @@ from fimble_context.candidates.definitions import (
     own_definitions,
     own_facts,
 )
-from fimble_context.candidates.near import Near, look_around, look_inside
+from fimble_context.candidates.near import Near, look_around, look_inside, words_of
 from fimble_context.candidates.ranking import ranked_candidates
 from fimble_context.candidates.recent import RecentWork
 from fimble_context.candidates.similar import SimilarCode
@@ -41,7 +41,7 @@ from fimble_context.index.lookup import Lookup
 from fimble_context.index.workspace_index import WorkspaceIndex
 from fimble_context.syntax.document import Document, Edit
 from fimble_context.syntax.languages import detect
-from fimble_context.syntax.names import imports
+from fimble_context.syntax.names import Import, imports
 from fimble_context.syntax.spans import Span
 from fimble_context.syntax.symbols import outline
 from fimble_context.workspace.file_texts import FileTexts
@@ -356,7 +356,19 @@ class Workspace:
         else:
             defined = frozenset(item.name for item in outline(document)) if short else frozenset()
         file = path or self._folder / document.path
-        return Asked(file, language.id if language is not None else "", brought, defined)
+        unused = _unused(document, brought) if short else frozenset()
+        return Asked(file, language.id if language is not None else "", brought, defined, unused)
 
     def _text_of(self, path: Path) -> str | None:
         return self._texts.text(path) if self.index.allowed(path) else None
+
+
+def _unused(document: Document, brought: Sequence[Import]) -> frozenset[str]:
+    """The names that imports bring and that are nowhere else in the text."""
+    words: set[str] = set()
+    start = 0
+    for item in sorted(brought, key=lambda item: item.start):
+        words.update(words_of(document.text[start : item.start]))
+        start = max(start, item.end)
+    words.update(words_of(document.text[start:]))
+    return frozenset(here for item in brought for _, here in item.names if here not in words)

@@ -43,6 +43,7 @@ _BASE = 0.6  # the weight of a class that the one around the cursor inherits fro
 _MOST_HOMONYMS = 3  # a name defined more often elsewhere says little about which is meant
 _SHORTEST_NAME = 4
 _UNUSED = 0.02  # the weight of a name that is imported, but not used near the cursor
+_AWAITED = 0.7  # and of one that the whole file does not use yet: what is written next may
 _WANTED = 0.4
 _FAMILIES = (
     frozenset({"javascript", "typescript", "tsx"}),
@@ -54,12 +55,16 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The file that candidates are for: its path, our id of its language, its imports."""
+    """The file that candidates are for: its path, our id of its language, its imports.
+
+    ``unused`` are names that it imports and does not use so far.
+    """
 
     file: Path
     language: str
     imports: tuple[Import, ...]
     defined: frozenset[str]  # names that the file defines itself
+    unused: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -85,16 +90,17 @@ def definition_candidates(
     The most wanted first. ``shown`` gives the path that a section names.
     """
     finder = _Finder(asked, near, lookup)
-    used: list[Candidate] = []
-    imported: list[Candidate] = []
+    ranked: list[tuple[float, Candidate]] = []
     for found in finder.ranked():
         if (candidate := _candidate(found, near, shown)) is not None:
-            (used if found.weight > _UNUSED else imported).append(candidate)
+            ranked.append((found.weight, candidate))
     for weight, module, name in finder.modules():
         without = {item.fact.name for item in finder.found_in(module.path)}
-        candidate = _module(module, name, near, without, shown)
-        (used if weight > _UNUSED else imported).append(candidate)
-    return used, imported
+        ranked.append((weight, _module(module, name, near, without, shown)))
+    # Of one weight, what a name stands for before the module that it is in.
+    ranked.sort(key=lambda item: -item[0])
+    used = [candidate for weight, candidate in ranked if weight > _UNUSED]
+    return used, [candidate for weight, candidate in ranked if weight <= _UNUSED]
 
 
 def file_facts(lookup: Lookup, path: Path) -> FileFacts | None:
@@ -151,7 +157,8 @@ class _Finder:
             elif name.name not in self._asked.defined:
                 self._by_name(name)
         for here, item in self._brought.items():
-            self._by_import(NameInUse(here, _UNUSED), item)
+            weight = _AWAITED if here in self._asked.unused else _UNUSED
+            self._by_import(NameInUse(here, weight), item)
         self._inherited()
         for (file, whole), found in list(self._found.items()):
             outer = self._found.get((file, whole.rpartition(".")[0]))
@@ -168,6 +175,8 @@ class _Finder:
         asked = self._asked
         found = self._lookup.defining(name.name, item, asked.language, asked.file)
         reason = "imported and used here" if name.weight > _UNUSED else "imported here"
+        if name.name in asked.unused:
+            reason = "imported here, not used yet"
         for definition in found[:1]:
             self._add(definition, name, name.weight, reason)
         if not found and name.weight > _UNUSED:
