@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from fimble.assist.anchor import MOST_TYPED
+from fimble.assist.anchor import MOST_LINES, MOST_TYPED
 from fimble.engine.protocol import Control, Text
 from tests.assist.typing import Typist, healing, middle, prefix, suffix
 from tests.support.scripted_engine import Answer, ScriptedEngine
@@ -116,7 +116,7 @@ async def test_a_new_anchor_when_much_was_typed() -> None:
 async def test_a_new_anchor_when_many_lines_were_begun() -> None:
     typist = Typist(healing([""]), f"a = 1\n│\n{BELOW}")
     await typist.ask()
-    typist.type("b()\n" * 10)
+    typist.type("b()\n" * (MOST_LINES + 1))
     assert await new_anchor_after(typist)
 
 
@@ -157,7 +157,7 @@ async def test_who_jumps_to_the_imports_and_back_finds_the_anchor_again() -> Non
 
 
 async def test_a_new_anchor_after_a_long_suggestion_was_accepted() -> None:
-    accepted = "b = 2\nc = 3\nd = 4\ne = 5\nf = 6\ng = 7"
+    accepted = "b = 2\n" * (MOST_LINES // 2 + 1)
     typist = Typist(healing([Answer("")]), f"a = 1\n│\n{BELOW}")
     await typist.ask()
     typist.type(accepted)

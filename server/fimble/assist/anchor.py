@@ -23,8 +23,8 @@ from fimble_context.syntax import Document, Edit
 __all__ = ["Anchor", "AnchoredPrompt", "Anchors", "anchor_at", "anchor_of", "anchored"]
 
 #: Characters that may be typed behind an anchor, and lines begun, before there is a new one.
-MOST_TYPED = 480
-MOST_LINES = 8
+MOST_TYPED = 960
+MOST_LINES = 16
 _KEPT = 16
 _KEPT_EACH = 3
 

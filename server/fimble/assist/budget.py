@@ -26,7 +26,7 @@ _WARM_SHARE = 0.6
 #: An answer goes on behind its first line while that is read.
 _ANSWER_TIMES = 4
 #: What a user types before a prompt is made anew must fit as well.
-TYPED_TOKENS = 160
+TYPED_TOKENS = 320
 
 
 @dataclass(frozen=True, slots=True)
