@@ -45,7 +45,7 @@ class CompletionSettings:
     max_prompt_tokens: int = field(default=2048, metadata={"minimum": 64, "maximum": 131_072})
     latency_ms: int = field(default=300, metadata={"minimum": 20, "maximum": 10_000})
     candidates: int = field(default=3, metadata={"minimum": 1, "maximum": 8})
-    min_confidence: float = field(default=0.0, metadata={"minimum": 0.0, "maximum": 1.0})
+    min_confidence: float = field(default=0.6, metadata={"minimum": 0.0, "maximum": 1.0})
     ahead: bool = True
     disabled_languages: tuple[str, ...] = ()
     exclude_patterns: tuple[str, ...] = ()
