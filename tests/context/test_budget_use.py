@@ -38,7 +38,7 @@ def filled(lines: Sequence[str], budget: int) -> str:
     return "".join(pieces)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=60)
 @given(
     lines=st.lists(LINES, min_size=1, max_size=12),
     budget=st.integers(256, 8192),
@@ -47,6 +47,12 @@ def filled(lines: Sequence[str], budget: int) -> str:
 )
 @example(lines=["value = value\n"], budget=256, place=1.0, skeleton=True)
 @example(lines=["value = value\n"], budget=256, place=0.0, skeleton=False)
+@example(
+    lines=["_ = _ = _ = _ = _ = _ = _ = _ = _ = _ = _ = _ = ___\n"],
+    budget=256,
+    place=1.0,
+    skeleton=False,
+)
 @example(lines=[f"f({', '.join(['argument'] * 14)})\n"], budget=300, place=0.5, skeleton=True)
 def test_at_least_97_percent_of_a_budget_is_used(
     lines: list[str], budget: int, place: float, skeleton: bool
@@ -60,12 +66,21 @@ def test_at_least_97_percent_of_a_budget_is_used(
     assert sum(count([section.text for section in context.sections])) <= context.tokens
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=60)
 @given(
     lines=st.lists(LINES, min_size=1, max_size=12),
     budget=st.integers(256, 2048),
     place=st.floats(0, 1),
     typed=st.text("ab (=\n", min_size=1, max_size=12),
+)
+@example(
+    lines=[
+        "_ = _ = _ = ______ = ______ = ___________ = ___________ = ___________\n",
+        "_ = _ = _ = _ = ___________ = _ = _ = _ = _ = _ = _\n",
+    ],
+    budget=256,
+    place=0.0,
+    typed="=",
 )
 def test_typing_on_keeps_to_the_budget_too(
     lines: list[str], budget: int, place: float, typed: str

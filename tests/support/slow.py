@@ -33,6 +33,6 @@ def make_slow_package(destination: Path, *, context_length: int = 4096) -> Path:
         tokenizer,
         precision="int4",
         head="own",
-        provenance=Provenance("slow.gguf", "1" * 64, "Slow random Qwen2", None),
+        provenance=Provenance("slow.gguf", "1" * 64, "Slow random Qwen2 Coder", None),
     )
     return destination

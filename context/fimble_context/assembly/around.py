@@ -135,10 +135,19 @@ class Around:
         self._use_up(limit, count_tokens, (after, before))
 
     def _use_up(self, limit: int, count_tokens: TokenCounter, sides: tuple[Side, ...]) -> None:
-        """Where lines are too long for what is left of a small budget, take a part of one."""
-        for side in sides if self._budget >= _SMALLEST_FILLED else ():
-            if self.tokens < limit - limit // _WASTED_AT_MOST and not side.complete:
-                side.take_words(side.tokens + limit - self.tokens, count_tokens)
+        """Where lines are too long for what is left of a small budget, take a part of one.
+
+        Where no suffix can give way to what is typed, a little stays free for that if it can.
+        """
+        if self._budget < _SMALLEST_FILLED:
+            return
+        enough = limit - limit // _WASTED_AT_MOST
+        for side in sides:
+            spare = limit // _SPARE if side is self._before and self._after.complete else 0
+            for most, least in ((limit - spare, enough), (limit, 0)):
+                if self.tokens < enough and not side.complete:
+                    others = self.tokens - side.tokens
+                    side.take_words(most - others, count_tokens, least=least - others)
 
     def _regrow(
         self, limit: int, counted: list[tuple[Piece, int]], count_tokens: TokenCounter

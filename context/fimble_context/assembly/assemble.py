@@ -38,9 +38,9 @@ __all__ = [
 ]
 
 # The part of the budget, in hundredths, that other places get where the file needs it all: one
-# for so many tokens, within bounds. In a small prompt the text around the cursor says more; with
-# a larger part than a quarter, code that needs no other file is filled in worse.
-_TOKENS_A_HUNDREDTH = 40
+# for so many tokens from some on, within bounds. In a small prompt the text around the cursor
+# says more; with a larger part than a quarter, code that needs no other file is filled in worse.
+_FROM_TOKENS, _TOKENS_A_HUNDREDTH = 380, 25
 _LEAST_SHARE, _LARGEST_SHARE = 8, 25
 _SUFFIX_YIELDS = 20  # one part of the budget in so many, before other places yield too
 _SPARE = 40  # one part of the budget in so many is left where all of the file is there
@@ -171,7 +171,8 @@ def _heading_cost(around: Around, others: Others, costs: dict[str, int]) -> int:
 def _room(around: Around, budget: int, heading: int, share: int | None) -> int:
     """The tokens that other places may have."""
     if share is None:
-        share = min(max(_LEAST_SHARE, budget // _TOKENS_A_HUNDREDTH), _LARGEST_SHARE)
+        wanted = (budget - _FROM_TOKENS) // _TOKENS_A_HUNDREDTH
+        share = min(max(_LEAST_SHARE, wanted), _LARGEST_SHARE)
     guaranteed = budget * share // 100
     whole = around.whole
     # Some typing goes by before they have to yield.

@@ -6,6 +6,7 @@ neither syntax nor prompts. Text has ``\\n`` line ends and no byte order mark.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -115,27 +116,27 @@ class Side:
                 self.cut = self.exhausted = True
                 return
 
-    def take_words(self, limit: int, count_tokens: TokenCounter) -> None:
+    def take_words(self, limit: int, count_tokens: TokenCounter, *, least: int = 0) -> None:
         """Use as many words of the next unit as fit; for what whole units leave of a small budget.
 
-        Nothing beyond that unit can be taken after that.
+        Nothing beyond that unit can be taken after that. Takes nothing where less than ``least``
+        tokens would be in use then.
         """
         room = limit - self.tokens
         if self.used >= len(self.units) or room <= 0:
             return
-        unit, count = self.units[self.used], self.counts[self.used]
-        length = len(unit) - 1
-        for _ in range(8):
-            length = self._word_boundary(unit, min(length, int(len(unit) * room / max(count, 1))))
-            if length <= 0:
-                return
-            piece = self._clip(unit, length)
-            (tokens,) = count_tokens([piece])
-            if tokens <= room:
-                self.cut_next(piece, tokens)
-                return
-            # A word is a token at least.
-            length -= max(1, tokens - room)
+        unit = self.units[self.used]
+        lengths = [n for n in range(1, len(unit)) if self._cuts_no_word(unit, n)]
+        fitting = bisect_right(
+            lengths, room, key=lambda length: count_tokens([self._clip(unit, length)])[0]
+        )
+        if fitting == 0:
+            return
+        piece = self._clip(unit, lengths[fitting - 1])
+        (tokens,) = count_tokens([piece])
+        # A longer text may have fewer tokens, but rarely.
+        if tokens <= room and self.tokens + tokens >= least:
+            self.cut_next(piece, tokens)
 
     def cut_next(self, piece: str, tokens: int) -> None:
         """Use a piece of the next unit, which is the last one then."""
@@ -147,15 +148,11 @@ class Side:
         self.used, self.tokens = self.used + 1, self.tokens + tokens
         self.cut = self.exhausted = True
 
-    def _word_boundary(self, unit: str, length: int) -> int:
-        """The largest length up to ``length`` at which no word is cut and no blank is left."""
-        while 0 < length < len(unit):
-            place = len(unit) - length if self.tail else length
-            blank = unit[place if self.tail else place - 1].isspace()
-            if not blank and not (_is_word(unit[place - 1]) and _is_word(unit[place])):
-                break
-            length -= 1
-        return length
+    def _cuts_no_word(self, unit: str, length: int) -> bool:
+        """Whether a piece that long ends between words, and not with a blank."""
+        place = len(unit) - length if self.tail else length
+        blank = unit[place if self.tail else place - 1].isspace()
+        return not blank and not (_is_word(unit[place - 1]) and _is_word(unit[place]))
 
     def _clip(self, unit: str, length: int) -> str:
         return unit[-length:] if self.tail else unit[:length]
