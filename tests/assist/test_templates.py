@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fimble import system
+from fimble import system, template_bounds
 from fimble.assist import templates as module
 from fimble.assist.templates import Templates, fenced, find_templates
 from fimble.errors import TemplateFailed
@@ -171,7 +171,7 @@ def test_what_no_template_may_do(name: str, tmp_path: Path) -> None:
 def test_no_text_grows_without_end(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LARGEST_TEXT", 10_000)
+    monkeypatch.setattr(template_bounds, "LARGEST_TEXT", 10_000)
     with pytest.raises(TemplateFailed, match=r"longer than|takes a width"):
         rendered(tmp_path, text, items=[0] * 1000, text="a" * 100)
 
@@ -180,7 +180,7 @@ def test_a_template_that_takes_too_long_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Ten loops within each other would take longer than anybody waits, and write nothing.
-    monkeypatch.setattr(module, "LONGEST_RENDERING", 0.2)
+    monkeypatch.setattr(template_bounds, "LONGEST_RENDERING", 0.2)
     loops = "".join("{% for x in items %}" for _ in range(10))
     with pytest.raises(TemplateFailed, match=r"longer than 0\.2 s"):
         rendered(tmp_path, loops + "{% endfor %}" * 10, items=[0] * 1000)

@@ -11,9 +11,9 @@ from fimble.assist.edit.target import Target
 from fimble.assist.edit.tasks import CUSTOM, TASKS
 from fimble.assist.settings import EditSettings
 from fimble.assist.templates import Templates
+from fimble.engine.base import Engine
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
-from tests.support.scripted_engine import ScriptedEngine
 
 __all__ = ["OneFolder", "fence", "request_for", "selected", "service_on", "target_of"]
 
@@ -56,7 +56,7 @@ def request_for(
     return EditRequest(document, start, end, task, instruction, diagnostics)
 
 
-def service_on(engine: ScriptedEngine, folder: Path) -> EditService:
+def service_on(engine: Engine, folder: Path) -> EditService:
     return EditService(lambda: engine, OneFolder(folder), Templates, EditSettings)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fimble import template_bounds
 from fimble.engine.chat_template import chat_segments, read_chat_template
 from fimble.engine.protocol import ChatMessage, Control, Segment, Text
 from fimble.errors import RequestRejected
@@ -87,6 +88,54 @@ def test_a_template_that_fails_is_a_refusal(template: str, said: str) -> None:
     with pytest.raises(RequestRejected) as caught:
         chat_segments(template, [ChatMessage("user", "x")])
     assert said in str(caught.value)
+
+
+def test_what_templates_of_packages_use() -> None:
+    template = (
+        "{%- set ns = namespace(found=false, last=0) %}"
+        "{%- for m in messages[::-1] %}{% set ns.found = true %}{% set ns.last = loop.index %}"
+        "{{- m.role.upper() + ':' ~ m.content.strip() }}{% endfor %}"
+        "{{- '/' ~ ns.last ~ ({'a': 'é<'} | tojson) }}"
+        "{%- if tools is defined and tools %}{{ tools | tojson }}{% endif %}"
+        "{%- for i in range(2) %}{{ i }}{% endfor %}{{ messages[0].name or 'nobody' }}"
+    )
+    messages = [ChatMessage("user", "one"), ChatMessage("assistant", "two")]
+    segments = chat_segments(template, messages)
+    assert "".join(each.text for each in segments if isinstance(each, Text)) == (
+        'ASSISTANT:twoUSER:one/2{"a": "é<"}01nobody'
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{{ cycler.__init__.__globals__ }}", "unsafe"),
+        ("{{ namespace.__init__.__globals__ }}", "unsafe"),
+        ("{% import 'x' as x %}", "Import is not allowed"),
+        ("{% include 'genai_config.json' %}", "Include is not allowed"),
+        ("{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "Macro is not allowed"),
+        ("{{ 'a' * 1000000000 }}", "for numbers"),
+        ("{{ 'a'.ljust(1000000000) }}", "unsafe"),
+        ("{{ 9 ** 9 ** 9 }}", "Pow is not allowed"),
+        ("{% set x = '\"' %}" + "{% set x = x | tojson %}" * 60 + "{{ x }}", "longer than"),
+        ("{% set x = 'aaaa' %}" + "{% set x = x ~ x %}" * 60 + "{{ x }}", "longer than"),
+        ("{% set x = 'aaaa' %}" + "{% set x = x + x %}" * 60 + "{{ x }}", "longer than"),
+        ("{% for x in range(10000000) %}{{ messages }}{% endfor %}", "longer than"),
+    ],
+)
+def test_a_template_is_no_program_of_the_packages(
+    template: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template_bounds, "LARGEST_TEXT", 10_000)
+    with pytest.raises(RequestRejected, match=said):
+        chat_segments(template, [ChatMessage("user", "x")])
+
+
+def test_a_template_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template_bounds, "LONGEST_RENDERING", 0.2)
+    loops = "{% for x in range(1000000) %}" * 6 + "{% endfor %}" * 6
+    with pytest.raises(RequestRejected, match=r"longer than 0\.2 s"):
+        chat_segments(loops, [ChatMessage("user", "x")])
 
 
 def test_where_a_packages_template_is_found(tmp_path: Path) -> None:

@@ -26,13 +26,21 @@ SOURCES = {
 ALLOWED = {
     "fimble.errors": set(),
     "fimble.progress": set(),
+    "fimble.template_bounds": set(),
     "fimble.system": {"fimble.errors"},
     "fimble.models": {"fimble.errors", "fimble.progress", "fimble.system"},
-    "fimble.engine": {"fimble.errors", "fimble.progress", "fimble.system", "fimble.models"},
+    "fimble.engine": {
+        "fimble.errors",
+        "fimble.progress",
+        "fimble.system",
+        "fimble.template_bounds",
+        "fimble.models",
+    },
     "fimble.assist": {
         "fimble.errors",
         "fimble.progress",
         "fimble.system",
+        "fimble.template_bounds",
         "fimble.models",
         "fimble.engine",
         "fimble_context",

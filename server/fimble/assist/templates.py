@@ -6,15 +6,15 @@ the user's ``FIMBLE_HOME/templates/chat/system.jinja``, a workspace's
 ``FIMBLE_HOME/templates/workspaces.txt`` lists its folder: editor settings could come from the
 same workspace, that file cannot.
 
-Someone else's template is a program, so it gets a small language: see ``_Environment``. What a
-prompt says is not known here; what is rendered is text, in which nothing is a control token.
+Someone else's template is a program, so it gets a small language with limits
+(``fimble.template_bounds``). What a prompt says is not known here; what is rendered is text, in
+which nothing is a control token.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -22,68 +22,20 @@ from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.visitor import NodeTransformer
 
 from fimble import system
 from fimble.errors import TemplateFailed
+from fimble.template_bounds import BoundedEnvironment, TooMuch, require_room
 
 __all__ = ["Templates", "fence_for", "fenced", "find_templates"]
 
-#: The largest template, in bytes, and the largest rendered text, in code points.
+#: The largest template, in bytes.
 LARGEST_TEMPLATE = 64 * 1024
-LARGEST_TEXT = 4_000_000
-#: The longest that one rendering may take, in seconds.
-LONGEST_RENDERING = 2.0
 
 _ENDING = ".jinja"
 _WORKSPACE_FOLDER = Path(".fimble", "templates")
 _TRUSTED = "workspaces.txt"
 _WIDEST_INDENT = 64
-_LARGEST_NUMBER = 2**63
-
-#: All that a template may be made of. Left out: macros, blocks, inheritance, imports,
-#: captured and filtered blocks, powers.
-_ALLOWED = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.If,
-    nodes.For,
-    nodes.Assign,
-    nodes.With,
-    nodes.Include,
-    nodes.Name,
-    nodes.Const,
-    nodes.Tuple,
-    nodes.List,
-    nodes.Dict,
-    nodes.Pair,
-    nodes.Keyword,
-    nodes.CondExpr,
-    nodes.Filter,
-    nodes.Test,
-    nodes.Call,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Slice,
-    nodes.Concat,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.Neg,
-    nodes.Add,
-    nodes.Sub,
-    nodes.Mul,
-    nodes.Div,
-    nodes.FloorDiv,
-    nodes.Mod,
-)
-_FILTERS = ("trim", "length", "count", "first", "last", "lower", "upper", "default", "d", "abs")
-_TESTS = ("defined", "undefined", "none", "string", "number", "odd", "even", "eq", "ne", "in")
-_METHODS = {"items", "keys", "values", "get", "cycle"}
 
 
 def find_templates(workspace_folders: Iterable[Path] = ()) -> Templates:
@@ -189,137 +141,33 @@ class _Loader(jinja2.BaseLoader):
         return file if self._own is not None and file.is_file() else None
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    """Conditions, loops, includes, attributes and a few filters, with limits on all of it.
+class _Environment(BoundedEnvironment):
+    """With includes, and what prompts need: fences and indentation."""
 
-    Every node of a template is one of ``_ALLOWED``. Whatever can make a text longer is done by
-    a function here that looks at its length first, and each turn of a loop looks at the clock.
-    """
-
-    intercepted_binops = frozenset(["+", "*", "%"])
+    more_nodes = (nodes.Include,)
 
     def __init__(self, loader: jinja2.BaseLoader) -> None:
-        super().__init__(
-            loader=loader,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._deadline = 0.0
-        self.globals.clear()
-        self.filters = {name: self.filters[name] for name in _FILTERS}
-        self.filters |= {"fenced": fenced, "indent": _indent, "join": _join}
-        self.tests = {name: self.tests[name] for name in _TESTS}
-
-    def begin(self) -> None:
-        """Starts the clock for one rendering."""
-        self._deadline = time.monotonic() + LONGEST_RENDERING
-
-    def tick(self, *_: Any) -> str:
-        """Called by templates themselves, each turn of a loop: ends one that takes too long."""
-        if time.monotonic() > self._deadline:
-            raise _TooMuch(f"it takes longer than {LONGEST_RENDERING:g} s")
-        return ""
-
-    def text_of(self, template: jinja2.Template, values: Mapping[str, Any]) -> str:
-        """What a template renders to. Raises _TooMuch."""
-        pieces: list[str] = []
-        size = 0
-        for piece in template.generate(**values):
-            self.tick()
-            size += len(piece)
-            if size > LARGEST_TEXT:
-                raise _TooMuch(f"its text is longer than {LARGEST_TEXT} characters")
-            pieces.append(piece)
-        return "".join(pieces)
-
-    def concat_bounded(self, *values: Any) -> str:
-        """The ``~`` of templates."""
-        return _bounded("".join(map(str, values)))
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "+" and isinstance(left, str) and isinstance(right, str):
-            return _bounded(left + right)
-        if not all(isinstance(each, int | float) for each in (left, right)):
-            raise _TooMuch(f"{operator} is for numbers")
-        if operator == "*" and abs(left) * abs(right) > _LARGEST_NUMBER:
-            raise _TooMuch("a number is too large")
-        return super().call_binop(context, operator, left, right)
-
-    def wrap_str_format(self, value: Any) -> None:
-        """No ``format``, which the sandbox would let through: it can make a text longer."""
-
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Fields of data, and the few methods of dicts and loops that make nothing longer."""
-        if not super().is_safe_attribute(obj, attr, value):
-            return False
-        return attr in _METHODS if callable(value) else not isinstance(obj, str)
-
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree = super()._parse(source, name, filename)
-        for node in tree.find_all(nodes.Node):
-            if not isinstance(node, _ALLOWED) or getattr(node, "recursive", False):
-                raise jinja2.TemplateSyntaxError(
-                    f"{type(node).__name__} is not allowed here", node.lineno, name, filename
-                )
-        for loop in list(tree.find_all(nodes.For)):
-            loop.body.insert(0, _tick_node())
-        tree.body.insert(0, _tick_node())
-        _BoundedConcat().visit(tree)
-        tree.set_environment(self)
-        return tree
-
-
-class _BoundedConcat(NodeTransformer):
-    """``a ~ b`` by ``concat_bounded``: the sandbox does not look at that operator."""
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
-        operands = [self.visit(each) for each in node.nodes]
-        joined = nodes.EnvironmentAttribute("concat_bounded")
-        return nodes.Call(joined, operands, [], None, None).set_lineno(node.lineno)
-
-
-def _tick_node() -> nodes.Node:
-    call = nodes.Call(nodes.EnvironmentAttribute("tick"), [], [], None, None)
-    return nodes.ExprStmt(call).set_lineno(1, override=True)
-
-
-class _TooMuch(Exception):
-    """A template goes beyond a limit; the message says which."""
-
-
-def _bounded(text: str) -> str:
-    if len(text) > LARGEST_TEXT:
-        raise _TooMuch(f"a text in it is longer than {LARGEST_TEXT} characters")
-    return text
+        super().__init__(loader=loader)
+        self.filters |= {"fenced": fenced, "indent": _indent}
 
 
 def _indent(text: str, width: int = 4, first: bool = False) -> str:
     """Jinja's ``indent``, bounded: empty lines stay empty."""
     if not 0 <= width <= _WIDEST_INDENT:
-        raise _TooMuch(f"indent takes a width up to {_WIDEST_INDENT}")
+        raise TooMuch(f"indent takes a width up to {_WIDEST_INDENT}")
     lines = text.split("\n")
-    if len(text) + width * len(lines) > LARGEST_TEXT:
-        raise _TooMuch(f"a text in it is longer than {LARGEST_TEXT} characters")
+    require_room(len(text) + width * len(lines))
     margin = " " * width
     return "\n".join(
         margin + line if line and (first or place) else line for place, line in enumerate(lines)
     )
 
 
-def _join(values: Iterable[Any], separator: str = "") -> str:
-    """Jinja's ``join``, bounded."""
-    texts = [str(value) for value in values]
-    if sum(map(len, texts)) + len(separator) * len(texts) > LARGEST_TEXT:
-        raise _TooMuch(f"a text in it is longer than {LARGEST_TEXT} characters")
-    return separator.join(texts)
-
-
 def _read(file: Path) -> str:
     with file.open("rb") as stream:
         data = stream.read(LARGEST_TEMPLATE + 1)
     if len(data) > LARGEST_TEMPLATE:
-        raise _TooMuch(f"it is larger than {LARGEST_TEMPLATE // 1024} KiB")
+        raise TooMuch(f"it is larger than {LARGEST_TEMPLATE // 1024} KiB")
     return data.decode("utf-8")
 
 

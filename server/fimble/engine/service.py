@@ -83,7 +83,8 @@ class Service:
                 next_step="Use an instruct model's package for chat.",
             )
         # The model named by its folder, so that the template and it are the same package's.
-        wanted = replace(wanted, prompt=chat_segments(template, messages), model=str(config.folder))
+        prompt = await run_in_threadpool(chat_segments, template, messages)
+        wanted = replace(wanted, prompt=prompt, model=str(config.folder))
         return await self._answer(request, wanted, "chat", stream)
 
     async def _load(self, request: Request) -> Response:
