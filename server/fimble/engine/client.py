@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -23,6 +23,7 @@ from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.launcher import ensure_running
 from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
+from fimble.engine.watchdog import Watchdog
 from fimble.engine.wire import (
     chunks_from_json,
     completion_body,
@@ -49,6 +50,7 @@ _STAGES = {
     "reserve": "Memory for prompts is being reserved.",
 }
 _LONGEST_PAUSE = 60.0
+_DYING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class LocalEngine(Engine):
         self._loading = asyncio.Lock()
         self._address: EngineAddress | None = None
         self._http: httpx.AsyncClient | None = None
+        self._watchdog: Watchdog | None = None
         self._info: ModelInfo | None = None
         self._not_before = 0.0
         self._pause = 0.0
@@ -157,7 +160,8 @@ class LocalEngine(Engine):
     async def _is_loaded(self, http: httpx.AsyncClient) -> bool:
         """Whether the engine holds the model already, so that nobody has to be told to wait."""
         try:
-            health = (await http.get("/health")).json()
+            with self._waiting():
+                health = (await http.get("/health")).json()
         except (httpx.TransportError, ValueError):
             return False  # the next request says what is wrong
         wanted, provider = Path(self._model).name, canonical_provider(self._provider)
@@ -182,19 +186,21 @@ class LocalEngine(Engine):
         path = "/v1/chat/completions" if request.messages else "/v1/completions"
         complete = False
         try:
-            async with http.stream("POST", path, json=body) as response:
-                if response.status_code != 200:
-                    await response.aread()
-                    if response.status_code == 400:
-                        # The window may have become smaller since the model was loaded.
-                        self._info = None
-                    raise error_from_json(response.status_code, _json_or_none(response))
-                async for line in response.aiter_lines():
-                    complete = complete or line == _END
-                    for chunk in _chunks_in(line):
-                        yield chunk
+            with self._waiting() as heard:
+                async with http.stream("POST", path, json=body) as response:
+                    if response.status_code != 200:
+                        await response.aread()
+                        if response.status_code == 400:
+                            # The window may have become smaller since the model was loaded.
+                            self._info = None
+                        raise error_from_json(response.status_code, _json_or_none(response))
+                    async for line in response.aiter_lines():
+                        heard()
+                        complete = complete or line == _END
+                        for chunk in _chunks_in(line):
+                            yield chunk
         except httpx.TransportError as error:
-            raise self._lost(error, "The engine ended while it answered.") from error
+            raise await self._lost(error, "The engine ended while it answered.") from error
         if not complete:
             raise GenerationFailed(
                 "The engine's answer broke off before its end.",
@@ -204,6 +210,8 @@ class LocalEngine(Engine):
 
     async def aclose(self) -> None:
         http, self._http = self._http, None
+        if self._watchdog is not None:
+            self._watchdog.close()
         if http is not None:
             await http.aclose()
 
@@ -250,28 +258,50 @@ class LocalEngine(Engine):
             timeout=httpx.Timeout(None, connect=10.0),
             limits=httpx.Limits(max_connections=None, keepalive_expiry=20.0),
         )
+        self._watchdog = Watchdog(address, self._http)
         return self._http
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[Callable[[], None]]:
+        """While the block runs the engine owes an answer; the function says that some came."""
+        if self._watchdog is None:  # in tests of what goes over the connection alone
+            yield lambda: None
+            return
+        with self._watchdog.waiting():
+            yield self._watchdog.heard
 
     async def _post(self, http: httpx.AsyncClient, path: str, body: dict[str, Any]) -> Any:
         try:
-            response = await http.post(path, json=body)
+            with self._waiting() as heard:
+                response = await http.post(path, json=body)
+                heard()
         except httpx.TransportError as error:
-            raise self._lost(error, "The engine ended before it answered.") from error
+            raise await self._lost(error, "The engine ended before it answered.") from error
         if response.status_code != 200:
             raise error_from_json(response.status_code, _json_or_none(response))
         return response.json()
 
-    def _lost(self, error: httpx.TransportError, message: str) -> EngineError:
+    async def _lost(self, error: httpx.TransportError, message: str) -> EngineError:
         """What a broken connection means: usually that the engine is gone."""
-        address = self._address
         refused = isinstance(error, httpx.ConnectError)
-        if refused or address is None or not system.is_alive(address.pid, address.started_at):
+        if refused or await self._is_gone():
             self._note_death()
             return EngineUnavailable(message, next_step="The next request starts it again.")
         return GenerationFailed(
             f"The connection to the engine broke: {type(error).__name__}.",
             next_step="Try again.",
         )
+
+    async def _is_gone(self) -> bool:
+        """A process that is killed closes its connections a moment before it is gone."""
+        deadline = monotonic() + _DYING_SECONDS
+        while (address := self._address) is not None:
+            if not system.is_alive(address.pid, address.started_at):
+                break
+            if monotonic() > deadline:
+                return False
+            await asyncio.sleep(0.02)
+        return True
 
     def _note_death(self) -> None:
         """Says once that the engine is gone, and decides when it may be started again."""
@@ -285,10 +315,12 @@ class LocalEngine(Engine):
             # An engine that ends on purpose (idle, stopped) takes its runtime file away.
             return
         self._back_off()
+        hung = self._watchdog is not None and self._watchdog.bit
+        how = "hung and was ended" if hung else "ended unexpectedly"
         self._on_event(
             EngineEvent(
                 "died",
-                "The engine ended unexpectedly; the next request starts it again.",
+                f"The engine {how}; the next request starts it again.",
                 "The engine's log says why it ended.",
             )
         )
