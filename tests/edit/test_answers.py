@@ -176,6 +176,46 @@ def test_what_others_rely_on_stays(code: str, problem: str) -> None:
     assert result(source, fence(code), "errors") == f"!{problem}"
 
 
+@pytest.mark.parametrize(
+    ("source", "code", "problem"),
+    [
+        ("«def f(n):\n    return n\n\n\ndef g():\n    f(1)»\n", "def f(n):\n    return n", "lost"),
+        (
+            "«def f(n):\n    return n\n\n\ndef g():\n    f(1)»\n",
+            "def f():\n    return 1\n\n\ndef g():\n    f()",
+            "signature",
+        ),
+        ("«# adds\ndef f(n):\n    return n + 1»\n", "# adds\ndef h(n):\n    return 1 + n", "lost"),
+        (
+            "«class A:\n    def f(self):\n        return 1\n\n    def g(self): ...»\n",
+            "class A:\n    def f(self):\n        return 1",
+            "lost",
+        ),
+    ],
+)
+def test_of_several_definitions_each_stays(source: str, code: str, problem: str) -> None:
+    assert result(source, fence(code), "simplify") == f"!{problem}"
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "name"),
+    [
+        ("a.py", "class A:\n    «@property\n    def f(self):\n        return 1»\n", "A.f"),
+        ("a.py", "class A:\n    @prop«»erty\n    def f(self):\n        return 1\n", "A.f"),
+        ("a.py", "«# of it\n\n# more\ndef f():\n    return 1\n»", "f"),
+        ("a.ts", "«export function f(x) {\n  return x;\n}»\n", "f"),
+        ("a.ts", "«/**\n * It.\n */\nexport function f(x) {\n  return x;\n}»\n", "f"),
+        ("a.rs", "«#[inline]\nfn f() -> i32 {\n    1\n}»\n", "f"),
+        ("a.java", "class A {\n  «// It.\n  @Override\n  int f() { return 1; }»\n}\n", "A.f"),
+        ("a.cpp", "«template <class T>\nT f(T x) {\n  return x;\n}»\n", "f"),
+    ],
+)
+def test_a_definition_is_selected_with_what_stands_in_front(
+    path: str, source: str, name: str
+) -> None:
+    assert target_of(source, "document", path).name == name
+
+
 def test_types_change_nothing_else() -> None:
     source = "«»def f(a, b=1):\n    return a * b\n"
     typed = "def f(a: int, b: int = 1) -> int:\n    return a * b"

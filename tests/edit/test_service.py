@@ -247,3 +247,89 @@ def test_code_of_somebody_elses_goes_the_same_way(tmp_path: Path) -> None:
     assert outcome.after == PLAIN.replace("x = n", "x = n\n    print(x)")
     with pytest.raises(EditRefused, match="not applied"):
         service.apply(document, start, start + 5, "x = (n")
+
+
+WHOLE = """import sys
+
+LIMIT = 3
+
+
+def f(n):
+    return n
+
+
+class A:
+    def m(self):
+        return 1
+
+    def k(self):
+        return 2
+
+
+print(f(LIMIT), sys.path)
+"""
+
+
+@pytest.mark.parametrize(
+    ("selected", "code", "after"),
+    [
+        # A definition of several takes its own place.
+        (WHOLE, "def f(n):\n    return n + 1", WHOLE.replace("return n\n", "return n + 1\n")),
+        (WHOLE, "def m(self):\n    return 3", WHOLE.replace("return 1", "return 3")),
+        (WHOLE, "class A:\n    def m(self):\n        return 3", WHOLE.replace("turn 1", "turn 3")),
+        (
+            WHOLE,
+            "def g():\n    return 0\n\n\ndef f(n):\n    return g()",
+            WHOLE.replace(
+                "def f(n):\n    return n\n",
+                "def g():\n    return 0\n\n\ndef f(n):\n    return g()\n",
+            ),
+        ),
+        # All of it.
+        (WHOLE, WHOLE.replace("return 2", "return 4"), WHOLE.replace("return 2", "return 4")),
+        # A new name for what is selected.
+        (
+            "def f(n):\n    return n",
+            "def g(n):\n    return n",
+            WHOLE.replace("def f(n)", "def g(n)"),
+        ),
+        # What it does not have stays.
+        (WHOLE, "print(f(1))", ""),
+        (WHOLE, "def g():\n    return 0", ""),
+        (
+            WHOLE,
+            "class A:\n    def m(self):\n        return 3\n\n    def n(self):\n        pass",
+            "",
+        ),
+        (WHOLE, WHOLE[WHOLE.index("def f") : WHOLE.index("print")], ""),
+    ],
+)
+def test_code_that_is_a_part_replaces_that_part(
+    tmp_path: Path, selected: str, code: str, after: str
+) -> None:
+    service = service_on(ScriptedEngine([""]), tmp_path)
+    document, start = Document(WHOLE, path="a.py"), WHOLE.index(selected)
+    if after:
+        outcome = service.apply(document, start, start + len(selected), code)
+        assert outcome.after == after
+        return
+    with pytest.raises(EditRefused, match="does not have") as caught:
+        service.apply(document, start, start + len(selected), code)
+    assert caught.value.name == "lost"
+
+
+def test_a_method_that_is_no_program_of_its_own_replaces_a_method(tmp_path: Path) -> None:
+    service = service_on(ScriptedEngine([""]), tmp_path)
+    text = "class A {\n  f(x) {\n    return x;\n  }\n  g() {}\n}\n"
+    document, start = Document(text, path="a.js"), text.index("f(x)")
+    outcome = service.apply(document, start, text.index("  g()") - 1, "f(x) {\n  return -x;\n}")
+    assert outcome.after == text.replace("return x", "return -x")
+
+
+def test_a_text_is_not_replaced_by_a_line_of_another(tmp_path: Path) -> None:
+    service = service_on(ScriptedEngine([""]), tmp_path)
+    text = "".join(f"Line {number}.\n" for number in range(20))
+    document = Document(text, path="notes.txt")
+    with pytest.raises(EditRefused, match="other lines"):
+        service.apply(document, 0, len(text), "One line.")
+    assert service.apply(document, 0, 7, "One line.").after.startswith("One line.\nLine 1.")

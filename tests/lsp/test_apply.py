@@ -78,9 +78,21 @@ async def test_an_editor_without_anything_gets_plain_changes() -> None:
     assert set(result["edit"]) == {"changes"} and set(result["edit"]["changes"]) == {URI}
 
 
+async def test_without_a_range_it_takes_the_place_of_what_it_defines() -> None:
+    """As for a file that was mentioned and not open when the answer came."""
+    async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
+        await session.wire.initialize(capabilities=ABLE)
+        session.wire.open(URI, TEXT)
+        params = {"uri": URI, "text": "def f(n):\n    # n is a number\n    return n + 1"}
+        result = await session.wire.request("fimble/apply", params)
+    assert applied(TEXT, result["edit"]) == TEXT.replace("n - 1", "n + 1")
+    assert result["about"] == "Change f"
+
+
 @pytest.mark.parametrize(
     ("change", "name"),
     [
+        ({"range": None, "text": "print(f(1))"}, "lost"),
         ({"text": "def f(n:\n    return (\n"}, "syntax"),
         ({"text": "  \n"}, "empty"),
         ({"text": "def f(n):\n    # n is a number\n    return n - 1"}, "unchanged"),
@@ -98,7 +110,7 @@ async def test_what_cannot_be_applied_is_refused_by_name(change: dict[str, Any],
     assert error["message"]
 
 
-@pytest.mark.parametrize("change", [{"uri": 5}, {"text": None}, {"range": None}, {"range": []}])
+@pytest.mark.parametrize("change", [{"uri": 5}, {"text": None}, {"range": 5}, {"range": []}])
 async def test_parameters_that_cannot_be_meant(change: dict[str, Any]) -> None:
     async with in_process(lambda model: ScriptedEngine([ANSWER])) as session:
         await session.wire.initialize()

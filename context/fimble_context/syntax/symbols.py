@@ -82,7 +82,9 @@ def symbols_at(document: Document, offset: int) -> tuple[Symbol, ...]:
     Costs by the depth of the tree, not by the length of the text. Variables and constants
     that are known by standing at the top of a file are not among them.
     """
-    found = matches_of(document, path_to(document, offset))
+    path = path_to(document, offset)
+    found = matches_of(document, path)
+    found += _wrapped(document, found, {node.id for node in path})
     around = [
         symbol for symbol in _symbols(document, found) if symbol.start <= offset <= symbol.end
     ]
@@ -107,6 +109,21 @@ def walk(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
     for symbol in symbols:
         yield symbol
         yield from walk(symbol.children)
+
+
+def _wrapped(document: Document, found: list[Match], known: set[int]) -> list[Match]:
+    """Matches of what wrappers stand around: at a decorator, its definition is not on the path."""
+    inner = [
+        child
+        for _, captures in found
+        for wrapper in captures.get("wrapper", ())
+        for child in wrapper.named_children
+        if child.id not in known
+    ]
+    if not inner:
+        return []
+    more = matches_of(document, inner)
+    return more + _wrapped(document, more, known | {child.id for child in inner})
 
 
 def _symbols(document: Document, found: list[Match]) -> list[Symbol]:

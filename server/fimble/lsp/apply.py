@@ -1,10 +1,11 @@
 """``fimble/apply``: code of a chat's answer as an edit, judged as a code action's is.
 
-``{uri, range, version?, text}`` gives ``{edit, about, notes}``: a workspace edit with the smallest
+``{uri, range?, version?, text}`` gives ``{edit, about, notes}``: a workspace edit with the smallest
 change, for the editor to apply, in the form that a code action's has: versioned and annotated, and
 to be confirmed, as the editor can and the settings say. ``range`` and ``version`` are those that a
-block of the answer came with; a document that has moved on is refused, as is code that breaks its
-syntax.
+block of the answer came with; without a range, as blocks for files that were not open have none, it
+is the whole document. Code that is a definition of several takes its place alone. A document that
+has moved on is refused, as is code that breaks its syntax or would take away what it does not have.
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ class Apply:
         uri, text = given.get("uri"), given.get("text")
         if not isinstance(uri, str) or not isinstance(text, str):
             raise JsonRpcInvalidParams("uri and text must be strings.")
-        span = range_from_json(given.get("range"), "range")
+        span = given.get("range")
+        span = None if span is None else range_from_json(span, "range")
         try:
             return self._edit(uri, span, given.get("version"), text)
         except FimbleError as error:
             raise failure(error) from error
 
-    def _edit(self, uri: str, span: types.Range, version: Any, text: str) -> dict[str, Any]:
+    def _edit(self, uri: str, span: types.Range | None, version: Any, text: str) -> dict[str, Any]:
         document = self._documents.get(uri)
         if document is None:
             raise EditRefused("The document is not open.", next_step="Open it.", name="closed")
@@ -62,7 +64,9 @@ class Apply:
                 next_step="Ask again.",
                 name="moved",
             )
-        start, end = span_of(document, span, self._documents.encoding)
+        start, end = 0, len(document.text)
+        if span is not None:
+            start, end = span_of(document, span, self._documents.encoding)
         outcome = self._place(document, start, end, text)
         edit = self._convert(uri, document, document.version, outcome)
         return {"edit": edit, "about": outcome.about, "notes": list(outcome.notes)}

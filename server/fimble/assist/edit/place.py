@@ -67,9 +67,10 @@ def place_of(
     if not target.shown.strip() and task.name != CUSTOM and not exact:
         return Problem("empty", "There is no code here.", again=False)
     if len(target.code) < task.least_lines:
-        name = f"{target.name[:1].upper()}{target.name[1:]}"
         count = len(target.code)
         return Problem(
-            "short", f"{name} has only {count} line{'s' if count > 1 else ''}.", again=False
+            "short",
+            f"{target.subject} has only {count} line{'s' if count > 1 else ''}.",
+            again=False,
         )
     return target

@@ -200,7 +200,7 @@ def _language_at(path: str) -> str:
 
 def _too_long(target: Target, tokens: int, most: int) -> EditRefused:
     return EditRefused(
-        f"{target.name[:1].upper()}{target.name[1:]} is too long to be rewritten: it takes "
+        f"{target.subject} is too long to be rewritten: it takes "
         f"{tokens} tokens, and {most} are the most.",
         next_step="Select less of it.",
         name="too-long",

@@ -16,6 +16,7 @@ from fimble.assist.chat.pieces import Sources
 from fimble.assist.edit.destination import Destination, find_destination, values_for
 from fimble.assist.edit.hunks import Hunk, apply_hunks, minimal_hunks, rebase_hunks
 from fimble.assist.edit.merging import merged
+from fimble.assist.edit.narrowing import part_for
 from fimble.assist.edit.place import place_of
 from fimble.assist.edit.problems import Problem, changed_document, is_repeating, syntax_problem
 from fimble.assist.edit.prompt import EditPrompt, edit_prompt
@@ -167,18 +168,20 @@ class EditService:
     def apply(self, document: Document, start: int, end: int, code: str) -> EditOutcome:
         """Code that somebody has already, put into a place as an answer's would be.
 
+        Where the code is less than what is there, it takes the place of what it defines.
         Raises EditRefused.
         """
         document = document.copy()
         task = TASKS[CUSTOM]
-        target = place_of(document, start, end, task, None, exact=True)
+        place = place_of(document, start, end, task, None, exact=True)
+        if isinstance(place, Problem):
+            raise EditRefused(place.reason, name=place.name)
+        target = part_for(place, code) if code.strip() else place
         if isinstance(target, Problem):
-            raise EditRefused(target.reason, name=target.name)
+            raise _unapplied(target, code)
         verdict = verdict_on_code(target, task, code)
         if isinstance(verdict, Problem):
-            raise EditRefused(
-                f"The code was not applied. {verdict.reason}", name=verdict.name, answer=code
-            )
+            raise _unapplied(verdict, code)
         about = f"Change {target.name}"
         return _outcome(task, about, target, verdict, document.path)
 
@@ -375,6 +378,15 @@ class _Asked:
             name=problem.name,
             answer=self.answer,
         )
+
+
+def _unapplied(problem: Problem, code: str) -> EditRefused:
+    return EditRefused(
+        f"The code was not applied. {problem.reason}",
+        next_step="Select what it is for, or take of it what is right.",
+        name=problem.name,
+        answer=code,
+    )
 
 
 def rebased(outcome: EditOutcome, document: Document, edits: Sequence[Edit]) -> EditOutcome:

@@ -8,6 +8,7 @@ back as it was. Asks documents only.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fimble.assist.edit.hunks import lines_of
@@ -20,16 +21,20 @@ from fimble_context.syntax import (
     Symbol,
     enclosing_scopes,
     enclosing_statements,
+    outline,
     symbols_at,
+    text_kind,
 )
 from fimble_context.workspace import mask_secrets
 
-__all__ = ["FUNCTIONS", "Target", "definition_at", "grow", "make_target"]
+__all__ = ["FUNCTIONS", "Target", "definition_at", "definitions_in", "grow", "make_target"]
 
 FUNCTIONS = frozenset({"function", "method", "constructor", "macro"})
 _CONTAINERS = frozenset({"class", "interface", "struct", "enum", "impl", "type"})
 #: A diagnostic's function is shown whole where it is no longer than that.
 _SHORT_LINES = 60
+#: So many comment lines above a selection's code are looked through.
+_MOST_COMMENT_LINES = 100
 _PLACEHOLDER = re.compile(r"<[a-z][a-z0-9 -]*>")
 
 
@@ -69,6 +74,11 @@ class Target:
             return ".".join((*self.around, self.symbol.name))
         return lines_name(self.document, self.span)
 
+    @property
+    def subject(self) -> str:
+        """``name`` at the beginning of a sentence: code keeps its spelling."""
+        return self.name if self.symbol is not None else self.name.capitalize()
+
 
 def lines_name(document: Document, span: Span) -> str:
     """``line 7`` or ``lines 3 to 7``, counted from 1."""
@@ -79,12 +89,31 @@ def lines_name(document: Document, span: Span) -> str:
 
 def definition_at(document: Document, start: int, end: int, task: EditTask) -> Symbol | None:
     """The innermost definition around a selection that the task can be about."""
+    start = _behind_comments(document, start, end)
     around = [item for item in symbols_at(document, start) if item.end >= end]
     functions = [item for item in around if item.kind in FUNCTIONS]
     if task.needs == "function" or (functions and task.about != "definition"):
         return functions[-1] if functions else None
     fitting = [item for item in around if item.kind in FUNCTIONS | _CONTAINERS]
     return fitting[-1] if fitting else None
+
+
+def definitions_in(document: Document, span: Span) -> tuple[Symbol, ...]:
+    """Functions, classes and their members in a span, in the order of the text.
+
+    What is defined within a function is not among them: nobody else relies on it.
+    """
+
+    def inside(symbols: tuple[Symbol, ...]) -> Iterator[Symbol]:
+        for symbol in symbols:
+            is_function = symbol.kind in FUNCTIONS
+            is_in = span.start <= symbol.start and symbol.end <= span.end
+            if is_in and (is_function or symbol.kind in _CONTAINERS):
+                yield symbol
+            if not is_function and symbol.end > span.start and symbol.start < span.end:
+                yield from inside(symbol.children)
+
+    return tuple(inside(outline(document)))
 
 
 def grow(
@@ -192,6 +221,21 @@ def _trimmed(document: Document, start: int, end: int) -> tuple[int, int]:
         # In the white space in front of a line, its beginning is meant.
         start = max(start, document.line_start(line) + len(content) - len(content.lstrip()))
     return start, start
+
+
+def _behind_comments(document: Document, start: int, end: int) -> int:
+    """Where the code of a selection begins, behind the comments that it has in front."""
+    for _ in range(_MOST_COMMENT_LINES):
+        if start >= end or not _is_note(document, start):
+            break
+        start = document.line_start(document.line_of(start) + 1)
+        start += len(document.text[start:end]) - len(document.text[start:end].lstrip())
+    return min(start, end)
+
+
+def _is_note(document: Document, start: int) -> bool:
+    # Rust's grammar has attributes beside what they are about.
+    return text_kind(document, start + 1) == "comment" or document.text.startswith("#[", start)
 
 
 def _defined(document: Document, span: Span) -> Symbol | None:

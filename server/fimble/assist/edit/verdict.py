@@ -14,7 +14,7 @@ from fimble.assist.edit.annotations import (
     used_imports,
     with_annotations,
 )
-from fimble.assist.edit.documentation import documented, symbol_in
+from fimble.assist.edit.documentation import documented
 from fimble.assist.edit.fences import Block, blocks_in, fence_lines
 from fimble.assist.edit.hunks import Hunk, minimal_hunks
 from fimble.assist.edit.narrowing import narrowed
@@ -26,10 +26,10 @@ from fimble.assist.edit.problems import (
     is_repeating,
     syntax_problem,
 )
-from fimble.assist.edit.target import Target
+from fimble.assist.edit.target import Target, definitions_in
 from fimble.assist.edit.tasks import EditTask
 from fimble.engine.protocol import FinishReason
-from fimble_context.syntax import Document, Language, detect, error_count
+from fimble_context.syntax import Document, Language, detect, error_count, outline, walk
 
 __all__ = ["Accepted", "code_in", "is_whole", "verdict_on", "verdict_on_code"]
 
@@ -190,21 +190,23 @@ def _is_language(label: str, language: Language | None) -> bool:
 
 
 def _lost(target: Target, task: EditTask, changed: Document, end: int) -> Problem | None:
-    """What others rely on and is gone: the definition, or how it is called."""
-    symbol = target.symbol
-    if symbol is None or task.name in ("custom", "tests"):
+    """What others rely on and is gone: a definition, or how it is called."""
+    if task.name in ("custom", "tests"):
         return None
-    found = symbol_in(changed, symbol.name, target.span.start, end)
-    if found is None:
-        return Problem("lost", f"The answer does not define {symbol.name}.")
-    if task.name in ("fix", "types") or symbol.body_start is None:
-        return None
-    if _plain(found.signature) != _plain(symbol.signature):
-        return Problem(
-            "signature",
-            f"The answer changes how {symbol.name} is called: its first line must stay "
-            f"{symbol.signature!r}.",
-        )
+    symbols = [*filter(None, [target.symbol]), *definitions_in(target.document, target.span)]
+    left = [each for each in walk(outline(changed)) if target.span.start <= each.start]
+    for symbol in symbols:
+        found = [each for each in left if each.name == symbol.name and each.end <= end]
+        if not found:
+            return Problem("lost", f"The answer does not define {symbol.name}.")
+        if task.name in ("fix", "types") or symbol.body_start is None:
+            continue
+        if _plain(symbol.signature) not in [_plain(each.signature) for each in found]:
+            return Problem(
+                "signature",
+                f"The answer changes how {symbol.name} is called: its first line must stay "
+                f"{symbol.signature!r}.",
+            )
     return None
 
 
