@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import tracemalloc
 import typing
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 import tree_sitter
 from hypothesis import given, settings
@@ -218,21 +220,72 @@ def test_an_edit_that_is_slow_to_parse_leaves_the_older_tree(
     assert tree_text(document) == tree_text(fresh)
 
 
-def test_typing_for_long_does_not_take_more_and_more_memory() -> None:
-    source = Path(typing.__file__).read_text(encoding="utf-8") * 2
-    document = Document(source, language="python")
-    process = psutil.Process()
+@pytest.fixture
+def slow_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All parses are taken for slow ones, which read by call-back so that they can be stopped."""
+    monkeypatch.setattr(syntax_tree, "_SURELY_QUICK_BYTES", -1)
+    monkeypatch.setattr(syntax_tree, "_QUICK_SECONDS", -1.0)
 
-    def type_and_look(times: int) -> None:
-        for _ in range(times):
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_typing_for_long_does_not_take_more_and_more_memory(
+    slow: bool, request: pytest.FixtureRequest
+) -> None:
+    if slow:
+        request.getfixturevalue("slow_parses")
+    source = Path(typing.__file__).read_text(encoding="utf-8")
+    document = Document(source, language="python")
+
+    def allocated_after(edits: int) -> int:
+        for _ in range(edits):
             document.apply(Edit(0, 0, "y"))
             assert document.tree is not None
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
 
-    type_and_look(50)  # the allocator gets what it needs
-    before = process.memory_info().rss
-    type_and_look(400)
-    # Read by call-back, each parse would leave its text behind: 80 MB and more in all.
-    assert process.memory_info().rss - before < 20_000_000
+    tracemalloc.start()
+    try:
+        before = allocated_after(3)
+        # A parse that left its text behind would leave 30 of them.
+        assert allocated_after(30) - before < len(source)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_parse_that_is_given_up_leaves_its_text_to_nobody(
+    slow_parses: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syntax_tree, "PARSE_SECONDS", -1.0)
+    source = "x = 1\n" * 20_000
+    tracemalloc.start()
+    try:
+        for _ in range(10):
+            assert Document(source, language="python").tree is None
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 3 * len(source)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_node_has_its_text_long_after_the_parse(slow_parses: None) -> None:
+    name = "n" * 1000
+    document = Document(f"# é first\n{name} = 'ü'", language="python")
+    node = document.tree.root_node.named_children[-1] if document.tree is not None else None
+    assert Document("x = 1\n" * 1000, language="python").tree is not None
+    assert node is not None and node.text == f"{name} = 'ü'".encode()
+
+
+def test_parses_in_several_threads_read_their_own_texts(slow_parses: None) -> None:
+    texts = {name: f"class {name}: ...\n" * 3000 for name in ("A", "B", "C")}
+
+    def names(name: str) -> set[bytes | None]:
+        document = Document(texts[name], language="python")
+        assert document.tree is not None
+        fields = (node.child_by_field_name("name") for node in document.tree.root_node.children)
+        return {field.text if field is not None else None for field in fields}
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(names, texts)) == [{b"A"}, {b"B"}, {b"C"}]
 
 
 @pytest.mark.parametrize("language", SOURCES)

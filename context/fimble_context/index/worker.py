@@ -139,8 +139,8 @@ class Worker:
     def _renew_if_grown(self) -> None:
         """Ask for another process, once what this one has read is stored.
 
-        tree-sitter's binding (0.26.1 and before) never frees what a parse reads through a
-        callback, so a process that has parsed much is exchanged for a new one.
+        Many parses leave memory in pieces that the allocator cannot give back, so a process
+        that has parsed much is exchanged for a new one.
         """
         memory = self._process.memory_info().rss
         self._memory_before = self._memory_before or memory

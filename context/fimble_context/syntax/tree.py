@@ -33,7 +33,7 @@ MAX_PARSED_BYTES = 5_000_000
 PARSE_SECONDS = 2.0
 REPARSE_SECONDS = 0.03
 
-_CHUNK = 1 << 16
+_NODE_BYTES = 256  # what a node reads of its text at once
 # A first parse of so much is over in some 30 ms; a longer one may have to be stopped.
 _SURELY_QUICK_BYTES = 256 << 10
 # A parse that took longer is followed by one that can be stopped.
@@ -147,11 +147,10 @@ class SyntaxTree:
         return other
 
     def _parse(self, parser: Parser, old: Tree | None, seconds: float) -> Tree | None:
-        """The tree of the source, or None if it takes more than ``seconds``.
+        """The tree of the source, or None if it takes more than ``seconds`` of work.
 
-        Only a parse that reads by call-back can be stopped, but the binding (up to 0.26.1)
-        never frees what it has read that way: at each keystroke, nearly the whole text. So
-        that is for parses that may take long, and the others read the bytes themselves.
+        Only a parse that reads by call-back can be stopped, but then each text of a node that
+        a query compares is a call as well. So that is for parses that may take long.
         """
         source = self._source
         quick = self._was_quick
@@ -159,7 +158,7 @@ class SyntaxTree:
             quick = len(source) <= _SURELY_QUICK_BYTES
         begun = time.thread_time()  # not the clock: a busy machine makes no parse long
         if not quick:
-            parsed = _parse_until(parser, source, old, time.monotonic() + seconds)
+            parsed = _parse_within(parser, source, old, seconds)
         elif old is None:
             parsed = parser.parse(source)
         else:
@@ -195,24 +194,56 @@ def _source_bytes(text: str) -> bytes:
     return _LONE_CR.sub(b"\n", source) if b"\r" in source else source
 
 
-def _parse_until(parser: Parser, source: bytes, old: Tree | None, deadline: float) -> Tree | None:
-    """A parse that is given up at ``deadline``, in seconds of the monotonic clock."""
+def _parse_within(parser: Parser, source: bytes, old: Tree | None, seconds: float) -> Tree | None:
+    """A parse that is given up after ``seconds`` of processor time.
 
-    def read(offset: int, _point: Point) -> bytes:
-        return source[offset : offset + _CHUNK]
+    Not of the clock: that others keep the machine busy makes no parse long.
+    """
+    deadline = time.thread_time() + seconds
 
     def too_late(_offset: int, _has_error: bool) -> bool:
-        return time.monotonic() > deadline
+        return time.thread_time() > deadline
 
+    reader = _Reader(source)
     try:
         if old is None:
-            return parser.parse(read, progress_callback=too_late)
-        return parser.parse(read, old, progress_callback=too_late)
+            return parser.parse(reader, progress_callback=too_late)
+        return parser.parse(reader, old, progress_callback=too_late)
     except ValueError:
         # Without a reset the parser would go on with this text when it is given another.
         parser.reset()
         log.debug("Gave up parsing a text of %d bytes", len(source))
         return None
+    finally:
+        reader.finish()
+
+
+class _Reader:
+    """A call-back that a parse reads a source by, and then nodes their own texts.
+
+    The binding (up to 0.26.1) never lets go of what a parse is given: at each keystroke that
+    would be nearly the whole text. So it is given views, which let go of the text themselves
+    when the parse has finished; what stays is some 200 bytes for each of a few reads.
+    """
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._whole = memoryview(source)
+        self._views: list[memoryview] | None = []  # None once the parse has finished
+
+    def finish(self) -> None:
+        """The parse is over; the parser itself reads no more."""
+        for view in self._views or ():
+            view.release()
+        self._whole.release()
+        self._views = None
+
+    def __call__(self, offset: int, _point: Point) -> memoryview | bytes:
+        if self._views is None:
+            return self._source[offset : offset + _NODE_BYTES]
+        view = self._whole[offset:]
+        self._views.append(view)
+        return view
 
 
 def byte_offset(lines: LineIndex, text: str, offset: int) -> tuple[int, tuple[int, int]]:
