@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fimble.assist.budget import ANSWER_FLOOR, PROMPT_FLOOR, budget_for
 from fimble.assist.settings import CompletionSettings
 from fimble.engine.base import ModelInfo
@@ -26,6 +28,14 @@ def test_a_slow_machine_gets_the_floor_and_a_quick_one_the_ceiling() -> None:
     assert (quick.prompt, quick.answer) == (4096, 64)
     assert slow.floor == quick.floor == PROMPT_FLOOR
     assert slow.ceiling == quick.ceiling == 4096
+
+
+@pytest.mark.parametrize(("decode", "in_time"), [(0, True), (5, False), (50, False), (60, True)])
+def test_a_block_is_made_in_time_where_the_model_is_quick_enough(
+    decode: float, in_time: bool
+) -> None:
+    # 64 tokens in four times 300 ms.
+    assert budget_for(model(500, decode), SETTINGS).in_time == in_time
 
 
 def test_in_between_it_follows_speed_and_latency() -> None:

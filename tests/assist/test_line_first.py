@@ -6,11 +6,13 @@ Counted in tokens of the answer (here four bytes each, one character a piece).
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from fimble.assist.fit import calls_for_more
 from fimble.assist.place import place_of
+from fimble.assist.suggestion import Suggestion
 from tests.assist.places import at_mark
 from tests.assist.typing import Typist
 from tests.support.scripted_engine import ScriptedEngine
@@ -97,3 +99,96 @@ async def test_the_answer_ends(language: str, source: str, answer: str, made: st
 )
 def test_what_calls_for_more(source: str, text: str, more: bool) -> None:
     assert calls_for_more(place_of(*at_mark(source)), text) == more
+
+
+#: what it shows, language, source, answer, what a user of a slow model has at first, and at last
+BODIES = [
+    (
+        "a body on a line of its own",
+        "python",
+        "def f(x):\n    │\n",
+        f"a = g(x)\n    return a\n\n\n{MUCH}",
+        "a = g(x)",
+        "a = g(x)\n    return a",
+    ),
+    (
+        "a body below the cursor",
+        "python",
+        "def f(x):│\n",
+        f"\n    a = g(x)\n    return a\n\n\n{MUCH}",
+        "\n    a = g(x)",
+        "\n    a = g(x)\n    return a",
+    ),
+    (
+        "a body in braces",
+        "javascript",
+        "function f(x) {\n  │\n}\n",
+        f"let a = g(x);\n  return a;\n}}\n{MUCH}",
+        "let a = g(x);",
+        "let a = g(x);\n  return a;",
+    ),
+    (
+        "a body that begins with a header",
+        "python",
+        "def f(x):\n    │\n",
+        f"for y in x:\n        g(y)\n\n\n{MUCH}",
+        "for y in x:\n        g(y)",
+        "for y in x:\n        g(y)",
+    ),
+    (
+        "a body that begins with an open bracket",
+        "python",
+        "def f(x):\n    │\n",
+        f"return g(\n        x\n    )\n\n\n{MUCH}",
+        "return g(\n        x\n    )",
+        "return g(\n        x\n    )",
+    ),
+]
+
+
+def typist_on(speed: float, language: str, source: str, answer: str) -> Typist:
+    engine = ScriptedEngine([answer], piece=1)
+    engine.info = replace(engine.info, decode_tokens_per_s=speed)
+    typist = Typist(engine, source)
+    typist.document, typist.cursor = at_mark(source, path="", language=language)
+    return typist
+
+
+async def in_a_hurry(typist: Typist) -> Suggestion:
+    return await typist.service.complete(
+        typist.document, typist.cursor, typist.settings, name="a", hurried=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "answer", "first", "last"),
+    [body[1:] for body in BODIES],
+    ids=[body[0] for body in BODIES],
+)
+async def test_a_slow_model_shows_the_first_line_of_a_body_and_goes_on(
+    language: str, source: str, answer: str, first: str, last: str
+) -> None:
+    typist = typist_on(20.0, language, source, answer)
+    suggestion = await in_a_hurry(typist)
+    assert suggestion.text == first
+    assert suggestion.growing == (first != last)
+    if suggestion.growing:
+        # The line and its end, and nothing of what follows.
+        assert suggestion.usage.completion_tokens == typist.engine.count(f"{first}\n")
+    assert await typist.ask() == last
+    assert typist.calls == 1
+
+
+@pytest.mark.parametrize("speed", [0.0, 100.0], ids=["unknown", "quick"])
+async def test_a_quick_model_shows_all_of_a_body(speed: float) -> None:
+    _, language, source, answer, _, last = BODIES[0]
+    suggestion = await in_a_hurry(typist_on(speed, language, source, answer))
+    assert (suggestion.text, suggestion.growing) == (last, False)
+
+
+async def test_the_rest_of_a_body_is_there_when_its_first_line_was_accepted() -> None:
+    _, language, source, answer, first, last = BODIES[0]
+    typist = typist_on(20.0, language, source, answer)
+    typist.type((await in_a_hurry(typist)).text)
+    assert first + await typist.ask() == last
+    assert typist.calls == 1

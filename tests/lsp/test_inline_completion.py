@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from fimble.engine.protocol import CompletionChunk, CompletionRequest
 from fimble.errors import EngineUnavailable, GenerationFailed, ModelNotFound
 from tests.assist.places import MARK
 from tests.lsp.wire import Session, Wire, in_process
@@ -14,6 +18,7 @@ from tests.support.scripted_engine import ScriptedEngine, prompt_as_text
 
 URI = "file:///p/a.py"
 EMPTY: dict[str, Any] = {"items": []}
+NOT_AHEAD = {"ahead": False}
 
 #: source with a cursor, position in UTF-16 (line, character), prompt, answer, inserted text
 FIXTURES = [
@@ -286,6 +291,64 @@ async def test_the_status_follows_the_work() -> None:
         await wire.until(lambda: wire.sent("fimble/status")[-1] == status("ready"))
     states = [sent["state"] for sent in wire.sent("fimble/status")]
     assert states == ["starting", "ready", "busy", "ready"]
+
+
+class Stopped(ScriptedEngine):
+    """A slow model that stops behind the first piece of its answer until ``rest`` is set."""
+
+    def __init__(self, answer: str, piece: int) -> None:
+        super().__init__([answer], piece=piece)
+        self.info = replace(self.info, decode_tokens_per_s=5.0)
+        self.rest = asyncio.Event()
+
+    async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionChunk, None]:
+        async with aclosing(super().complete(request)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+                await self.rest.wait()
+
+
+BODY = "a()\n    b()"
+GROWS = {"experimental": {"fimble": {"suggestionGrew": True}}}
+
+
+@pytest.mark.parametrize(("capabilities", "told"), [(GROWS, 1), ({}, 0)], ids=["can", "cannot"])
+async def test_an_editor_that_can_take_the_rest_of_a_block_is_told_when_it_is_there(
+    capabilities: dict[str, Any], told: int
+) -> None:
+    engine = Stopped(BODY, piece=len("a()\n  "))
+    async with in_process(lambda model: engine) as session:
+        wire, service = session.wire, session.server.suggestions.service
+        await wire.initialize(capabilities=capabilities)
+        wire.open(URI, "def f():\n    ")
+        assert [item["insertText"] for item in await wire.complete(URI, 1, 4)] == ["a()"]
+        assert not wire.sent("fimble/suggestionGrew")
+        engine.rest.set()
+        await wire.until(lambda: len(wire.sent("fimble/suggestionGrew")) == told)
+        name = session.server.suggestions.name_of(URI)
+        await wire.until(lambda: not service.is_at_work(name))
+        assert [item["insertText"] for item in await wire.complete(URI, 1, 4)] == [BODY]
+        await wire.quit()
+        await session.serving
+    place = {"uri": URI, "position": {"line": 1, "character": 4}}
+    assert wire.sent("fimble/suggestionGrew") == [place] * told
+    assert len(engine.requests) == 1
+
+
+async def test_no_editor_is_told_of_more_for_a_text_that_is_no_more() -> None:
+    engine = Stopped(BODY, piece=len("a()\n  "))
+    async with in_process(lambda model: engine) as session:
+        wire = session.wire
+        await wire.initialize(capabilities=GROWS, initializationOptions={"completion": NOT_AHEAD})
+        wire.open(URI, "def f():\n    ")
+        assert len(await wire.complete(URI, 1, 4)) == 1
+        wire.change(URI, 2, {"text": "another"})
+        await wire.until(lambda: bool(engine.cancelled))
+        engine.rest.set()
+        assert await wire.complete(URI, 0, 7)
+        await wire.quit()
+        await session.serving
+    assert not wire.sent("fimble/suggestionGrew")
 
 
 def status(state: str) -> dict[str, Any]:

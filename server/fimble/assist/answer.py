@@ -53,6 +53,7 @@ class Answer:
         model: str,
         provider: str,
         least_confidence: float = 0.0,
+        in_time: bool = True,
         on_end: Callable[[Answer], None] = lambda answer: None,
     ) -> None:
         self.text = ""
@@ -66,6 +67,8 @@ class Answer:
         self.error: BaseException | None = None
         #: Whether low confidence ended it: there would have been more.
         self.doubtful = False
+        #: Whether its model makes a whole block while somebody waits for it.
+        self.in_time = in_time
         #: Whether it goes on when nobody waits for it.
         self.detached = False
         #: Whether it was made before anybody asked, and nobody has had it since.

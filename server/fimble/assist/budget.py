@@ -33,7 +33,8 @@ TYPED_TOKENS = 320
 class Budget:
     """Tokens. ``room`` is what the window can hold besides answer, layout and typed text.
 
-    ``floor`` and ``ceiling`` are the bounds of ``prompt`` that were in force.
+    ``floor`` and ``ceiling`` are the bounds of ``prompt`` that were in force. ``in_time`` says
+    that the longest answer is made while somebody waits for it; where no speed is known, too.
     """
 
     prompt: int
@@ -41,13 +42,15 @@ class Budget:
     room: int
     floor: int
     ceiling: int
+    in_time: bool = True
 
 
 def budget_for(info: ModelInfo, settings: CompletionSettings) -> Budget:
     """The budget for one model. Where no speed is known, the ceiling."""
     seconds = settings.latency_ms / 1000
+    made = info.decode_tokens_per_s * seconds * _ANSWER_TIMES
     answer = _bounded(
-        info.decode_tokens_per_s * seconds * _ANSWER_TIMES,
+        made,
         min(ANSWER_FLOOR, settings.max_tokens),
         min(settings.max_tokens, max(1, info.window // 2)),
     )
@@ -57,7 +60,7 @@ def budget_for(info: ModelInfo, settings: CompletionSettings) -> Budget:
     floor = min(PROMPT_FLOOR, ceiling)
     times = _COLD if info.continuation else _WARM_SHARE
     prompt = _bounded(info.prefill_tokens_per_s * seconds * times, floor, ceiling)
-    return Budget(prompt, answer, room, floor, ceiling)
+    return Budget(prompt, answer, room, floor, ceiling, in_time=made <= 0 or made >= answer)
 
 
 def _bounded(wanted: float, floor: int, ceiling: int) -> int:

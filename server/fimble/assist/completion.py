@@ -65,12 +65,15 @@ class CompletionService:
         *,
         name: str = "",
         invoked: bool = False,
+        hurried: bool = False,
     ) -> Suggestion:
         """The suggestion for ``offset`` (code points) in ``document``.
 
         ``name`` tells documents apart: a newer request of the same one replaces an older
         one at the engine. ``invoked`` says that the user asked for it: then there are
-        alternatives, and low confidence is no reason to be silent. Cancelling the task
+        alternatives, and low confidence is no reason to be silent. ``hurried`` is content
+        with the first line of a body where the model is too slow for all of it: the rest is
+        made meanwhile (see ``Suggestion.growing``). Cancelling the task
         cancels the work at the engine, unless ``keep`` was called first. Raises
         ``ModelError`` for a model that cannot complete, and ``EngineError``.
         """
@@ -84,11 +87,11 @@ class CompletionService:
             found = await self._ask(name, place, settings, "completion", least)
         else:
             source = "ahead" if found.answer.ahead else "memory"
-        await self._wait(found, place)
+        await self._wait(found, place, hurried)
         if invoked and found.answer.doubtful:
             # It was cut short because nobody had asked; who asks is to have all of it.
             found, source = await self._ask(name, place, settings, "completion", least), "engine"
-            await self._wait(found, place)
+            await self._wait(found, place, hurried)
         found.answer.ahead = False
         prompt = found.answer.prompt
         suggestion = suggestion_from(
@@ -212,6 +215,7 @@ class CompletionService:
             model=info.name,
             provider=info.provider,
             least_confidence=least_confidence,
+            in_time=budget.in_time,
             on_end=lambda answer: self._on_call(ModelCall(answer.model, language, answer.usage)),
         )
         self._growing[name] = answer
@@ -228,13 +232,14 @@ class CompletionService:
             raise
         return found.fits
 
-    async def _wait(self, found: Remembered, place: Place) -> None:
+    async def _wait(self, found: Remembered, place: Place, hurried: bool) -> None:
         """Until there is enough of the answer for the place."""
         stops = Stops(place, continued=bool(found.typed))
+        line_of_body = hurried and not found.answer.in_time
 
         def enough() -> bool:
             rest = found.rest
-            return stops.end(rest) is not None or _is_whole_line(rest, place)
+            return stops.end(rest) is not None or _is_whole_line(rest, place, line_of_body)
 
         try:
             await found.answer.wait(enough)
@@ -303,12 +308,18 @@ def _stops(place: Place, settings: CompletionSettings) -> Stops:
     return Stops(place, goes_on=lambda text: calls_for_more(place, text))
 
 
-def _is_whole_line(text: str, place: Place) -> bool:
-    """Whether the first line of a statement stands by itself, so that it can be shown alone."""
-    if place.shape != "statement" or place.before.strip():
+def _is_whole_line(text: str, place: Place, of_body: bool) -> bool:
+    """Whether the first line of a statement stands by itself, so that it can be shown alone;
+    ``of_body``: or that of a body, which may begin below the cursor.
+    """
+    if place.shape == "body" and of_body:
+        end = text.find("\n", len(text) - len(text.lstrip()))
+    elif place.shape == "statement" and not place.before.strip():
+        end = text.find("\n")
+    else:
         return False
-    line, newline, _ = text.partition("\n")
-    if not newline or not line.strip() or place.language is None:
+    line = text[: max(0, end)]
+    if not line.strip() or place.language is None:
         return False
     if line.rstrip().endswith((":", "{", "(", "[", ",", "\\")):
         return False

@@ -26,6 +26,7 @@ class Suggestion:
     made of, and ``typed`` what stood behind it as the middle's beginning; both are of the
     prompt that the answer was made for. Where ``source`` is not the engine, no model was asked
     for this, and ``usage`` is nothing. ``confidence`` is the mean probability of a token, if known.
+    ``growing`` says that more is being made than was waited for.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Suggestion:
     typed: str = ""
     confidence: float | None = None
     source: Source = "engine"
+    growing: bool = False
     alternatives: tuple[str, ...] = field(default=())
 
     @property
@@ -87,4 +89,5 @@ def suggestion_from(
         typed=typed,
         confidence=answer.confidence,
         source=source,
+        growing=answer.finish is None,
     )

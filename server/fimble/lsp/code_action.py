@@ -23,6 +23,7 @@ from fimble.assist.edit.problems import Problem
 from fimble.assist.edit.service import EditRequest
 from fimble.assist.edit.tasks import CUSTOM, TASKS, EditTask
 from fimble.errors import EditRefused
+from fimble.lsp.abilities import is_experimental
 from fimble.lsp.chat_params import failure, plain, range_from_json, token_of
 from fimble.lsp.convert import span_of
 from fimble.lsp.edits import EditHost
@@ -84,9 +85,7 @@ class CodeActions:
         self._resolves = bool(
             action and action.data_support and resolve and "edit" in resolve.properties
         )
-        experimental = plain(capabilities.experimental)
-        ours = experimental.get("fimble") if isinstance(experimental, dict) else None
-        self._prompts = isinstance(ours, dict) and ours.get("promptForInstruction") is True
+        self._prompts = is_experimental(capabilities, "promptForInstruction")
 
     # --- offering ----------------------------------------------------------------------------
 

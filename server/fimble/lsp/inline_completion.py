@@ -3,15 +3,23 @@
 A request that a newer one, or a change, has superseded is answered with an empty list, which
 every editor takes well (``ContentModified`` makes some show an error). A request that the
 editor cancels itself gets the protocol's error for that.
+
+A slow model's suggestion is the first line of a block at first. An editor that says so with the
+experimental capability ``{"fimble": {"suggestionGrew": true}}`` is told in the notification
+``fimble/suggestionGrew`` ``{uri, position}`` when all of it is there: asked again, automatically
+and at the same position, the server gives it without a call of the model.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Any
 
 from lsprotocol import types
 
 from fimble.assist.completion import Suggestion
+from fimble.lsp.abilities import is_experimental
 from fimble.lsp.convert import offset_of, range_of, span_of
 from fimble.lsp.offers import Offers
 from fimble.lsp.statistics import SessionStatistics
@@ -23,6 +31,7 @@ __all__ = ["InlineCompletions"]
 
 logger = logging.getLogger(__name__)
 
+GREW = "fimble/suggestionGrew"
 _NOTHING = types.InlineCompletionList([])
 
 
@@ -36,12 +45,20 @@ class InlineCompletions:
         offers: Offers,
         view_of: ViewOf,
         statistics: SessionStatistics,
+        notify: Callable[[str, dict[str, Any]], None],
     ) -> None:
+        """``notify`` sends a notification: its method and parameters."""
+        self._notify = notify
+        self._grows = False
         self._statistics = statistics
         self._documents = documents
         self._suggestions = suggestions
         self._offers = offers
         self._view_of = view_of
+
+    def initialize(self, capabilities: types.ClientCapabilities) -> None:
+        """What the editor says of itself."""
+        self._grows = is_experimental(capabilities, "suggestionGrew")
 
     async def answer(self, params: types.InlineCompletionParams) -> types.InlineCompletionList:
         """The suggestions for a position: several only if the user asked for them."""
@@ -59,7 +76,11 @@ class InlineCompletions:
         if selected is not None:
             return await self._continue_selected(uri, document, selected, invoked, asked_at)
         suggestion = await self._suggestions.suggest(
-            uri, view.document, view.inside(offset), invoked=invoked
+            uri,
+            view.document,
+            view.inside(offset),
+            invoked=invoked,
+            on_more=(lambda: self._tell_more(params)) if self._grows else None,
         )
         if suggestion is None:
             return _NOTHING
@@ -88,6 +109,11 @@ class InlineCompletions:
         if suggestion is None:
             return _NOTHING
         return self._items(uri, suggestion, selected.text, start, span, asked_at)
+
+    def _tell_more(self, params: types.InlineCompletionParams) -> None:
+        position = params.position
+        place = {"line": position.line, "character": position.character}
+        self._notify(GREW, {"uri": params.text_document.uri, "position": place})
 
     def _items(
         self,

@@ -104,7 +104,12 @@ class FimbleServer(LanguageServer):
         )
         offers = Offers()
         self.inline_completions = InlineCompletions(
-            self.documents, self.suggestions, offers, view_of, self.statistics
+            self.documents,
+            self.suggestions,
+            offers,
+            view_of,
+            self.statistics,
+            notify=self.protocol.notify,
         )
         self.completions = Completions(
             self.documents, self.suggestions, offers, view_of, self.statistics
@@ -311,6 +316,7 @@ class FimbleServer(LanguageServer):
         self.load_progress.supported = bool(window and window.work_done_progress)
         self.edits.abilities = EditAbilities(params.capabilities)
         self.code_actions.initialize(params.capabilities)
+        self.inline_completions.initialize(params.capabilities)
         self.chat.can_show = bool(window and window.show_document and window.show_document.support)
         text_document = params.capabilities.text_document
         if text_document is None or text_document.inline_completion is None:

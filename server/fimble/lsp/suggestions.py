@@ -59,6 +59,7 @@ class Suggestions(DocumentListener):
         # Two windows may show the same file, and each has its "untitled:Untitled-1".
         self._window = uuid.uuid4().hex[:8]
         self._under_way: dict[str, asyncio.Task[Suggestion]] = {}
+        self._followed: dict[str, asyncio.Task[None]] = {}
         self._snoozed_until = 0.0
 
     # --- asking --------------------------------------------------------------------------
@@ -76,11 +77,19 @@ class Suggestions(DocumentListener):
         )
 
     async def suggest(
-        self, uri: str, document: Document, offset: int, *, invoked: bool
+        self,
+        uri: str,
+        document: Document,
+        offset: int,
+        *,
+        invoked: bool,
+        on_more: Callable[[], None] | None = None,
     ) -> Suggestion | None:
         """The suggestion for a place; None if it was superseded or the engine failed.
 
-        ``document`` is what completions see (see ``View``), and so is ``offset``.
+        ``document`` is what completions see (see ``View``), and so is ``offset``. Where it is
+        the first line of what is being made, ``on_more`` is called once all of it is there,
+        unless the document was changed or another suggestion asked for meanwhile.
         """
         key = document_key(uri)
         self._supersede(key, document, offset)
@@ -98,7 +107,11 @@ class Suggestions(DocumentListener):
             task.cancel()
         if task.cancelled():
             return None
-        return self._outcome(task)
+        suggestion = self._outcome(task)
+        if on_more is not None and suggestion is not None and suggestion.growing:
+            work = self._follow(key, document, offset, suggestion, on_more)
+            self._followed[key] = asyncio.create_task(work)
+        return suggestion
 
     def name_of(self, uri: str) -> str:
         """The document's name at the engine."""
@@ -161,6 +174,9 @@ class Suggestions(DocumentListener):
         for task in self._under_way.values():
             task.cancel()
         self._under_way.clear()
+        for following in self._followed.values():
+            following.cancel()
+        self._followed.clear()
         self.service.end_all()
 
     # --- the work ------------------------------------------------------------------------
@@ -179,9 +195,9 @@ class Suggestions(DocumentListener):
             self.service.end(name)
         else:
             self.service.keep(document, offset, self.settings, name=name)
-        task = self._under_way.pop(key, None)
-        if task is not None:
-            task.cancel()
+        for task in (self._under_way.pop(key, None), self._followed.pop(key, None)):
+            if task is not None:
+                task.cancel()
 
     async def _work(self, key: str, document: Document, offset: int, invoked: bool) -> Suggestion:
         service, settings = self.service, self.settings
@@ -189,10 +205,30 @@ class Suggestions(DocumentListener):
         if not invoked and not service.at_hand(document, offset, settings, name=name):
             await asyncio.sleep(self._debounce.delay())
         started = time.monotonic()
-        suggestion = await service.complete(document, offset, settings, name=name, invoked=invoked)
+        suggestion = await service.complete(
+            document, offset, settings, name=name, invoked=invoked, hurried=not invoked
+        )
         if not suggestion.remembered:
             self._debounce.answered(time.monotonic() - started)
         return suggestion
+
+    async def _follow(
+        self,
+        key: str,
+        document: Document,
+        offset: int,
+        shown: Suggestion,
+        on_more: Callable[[], None],
+    ) -> None:
+        """Waits for all of what is being made. It is remembered: no model is asked."""
+        name = f"{self._window}:{key}"
+        try:
+            whole = await self.service.complete(document, offset, self.settings, name=name)
+        except FimbleError as error:
+            logger.info("the rest of a suggestion did not come: %s", type(error).__name__)
+            return
+        if whole.remembered and len(whole.text) > len(shown.text):
+            on_more()
 
     def _outcome(self, task: asyncio.Task[Suggestion]) -> Suggestion | None:
         try:
