@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from fimble.assist.policy import RefusalName
 from tests.lsp.wire import Session, Wire, completion_params, in_process
 from tests.support.scripted_engine import Answer, ScriptedEngine, prompt_as_text
 from tests.support.waiting import eventually
@@ -171,6 +172,8 @@ async def test_snoozing() -> None:
         assert await wire.complete(URI, 0, 4) == []
         assert wire.sent("fimble/status")[-1]["state"] == "disabled"
         assert wire.sent("fimble/status")[-1]["message"] == "Completions are snoozed."
+        shown = await command(wire, "fimble.showPrompt", URI, {"line": 0, "character": 4})
+        assert shown["refusal"]["name"] == "snoozed"
         await command(wire, "fimble.snooze", 0)
         assert len(await wire.complete(URI, 0, 4)) == 1
     assert len(engine.requests) == 1
@@ -221,19 +224,20 @@ async def test_the_prompt_is_shown_with_its_sections() -> None:
     assert len(engine.requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "uri", "text", "options"),
-    [
-        ("disabled", URI, "x", {"enabled": False}),
-        ("language", URI, "x", {"disabledLanguages": ["python"]}),
-        ("pattern", URI, "x", {"excludePatterns": ["a.py"]}),
-        ("secret", "file:///p/.env", "KEY=1", {}),
-        ("secret", "untitled:1", "-----BEGIN PRIVATE KEY-----\nabc", {}),
-        ("size", URI, "x" * 2_000_001, {}),
-        ("binary", URI, "a\0b", {}),
-        ("mid-word", URI, "word", {}),
-    ],
-)
+#: refusal, document, its text, settings
+REFUSED: list[tuple[str, str, str, dict[str, Any]]] = [
+    ("disabled", URI, "x", {"enabled": False}),
+    ("language", URI, "x", {"disabledLanguages": ["python"]}),
+    ("pattern", URI, "x", {"excludePatterns": ["a.py"]}),
+    ("secret", "file:///p/.env", "KEY=1", {}),
+    ("secret", "untitled:1", "-----BEGIN PRIVATE KEY-----\nabc", {}),
+    ("size", URI, "x" * 2_000_001, {}),
+    ("binary", URI, "a\0b", {}),
+    ("mid-word", URI, "word", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "uri", "text", "options"), REFUSED)
 async def test_each_refusal_is_named(
     name: str, uri: str, text: str, options: dict[str, Any]
 ) -> None:
@@ -250,6 +254,27 @@ async def test_each_refusal_is_named(
         assert (
             await command(wire, "fimble.showPrompt", "untitled:x", {"line": 0, "character": 0})
         )["refusal"]["name"] == "closed"
+    assert not engine.requests
+
+
+async def test_every_refusal_has_a_test() -> None:
+    named = {case[0] for case in REFUSED} | {"closed", "ignored", "snoozed", "read-only"}
+    assert named | {"confidence"} == set(get_args(RefusalName))
+
+
+async def test_an_ignored_file_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("made.py\n", encoding="utf-8")
+    file = tmp_path / "made.py"
+    engine = ScriptedEngine(["x"])
+    async with in_process(lambda model: engine) as session:
+        wire = session.wire
+        folder = {"uri": tmp_path.as_uri(), "name": "p"}
+        await wire.initialize(workspaceFolders=[folder])
+        wire.open(file.as_uri(), "x = ")
+        assert await wire.complete(file.as_uri(), 0, 4) == []
+        shown = await command(wire, "fimble.showPrompt", file.as_uri(), {"line": 0, "character": 4})
+    assert shown["refusal"]["name"] == "ignored"
+    assert shown["sections"] == []
     assert not engine.requests
 
 
@@ -310,4 +335,9 @@ async def test_low_confidence_is_silent_unless_asked() -> None:
     async with in_process(lambda model: engine) as session:
         wire = await opened(session, "x = \n", minConfidence=0.5, candidates=1)
         assert await wire.complete(URI, 0, 4) == []
+        shown = await command(wire, "fimble.showPrompt", URI, {"line": 0, "character": 4})
+        assert shown["refusal"]["name"] == "confidence"
+        assert "0.05 sure" in shown["refusal"]["reason"]
+        assert "completion.minConfidence is 0.5" in shown["refusal"]["reason"]
+        assert [part["text"] for part in shown["sections"]] == ["x = ", "\n"]
         assert len(await invoke(wire, 0, 4)) == 1

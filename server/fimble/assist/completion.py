@@ -15,6 +15,7 @@ from fimble.assist.fit import badness, calls_for_more
 from fimble.assist.manner import Manner
 from fimble.assist.memory import Memory, Remembered
 from fimble.assist.place import Place, place_of
+from fimble.assist.policy import Refusal, confidence_refusal
 from fimble.assist.prompt import Assemble, Prompt, Prompts, own_text_only
 from fimble.assist.settings import CompletionSettings
 from fimble.assist.stops import Stops
@@ -136,6 +137,15 @@ class CompletionService:
             return found.answer.prompt
         info = await self._engine.model_info()
         return await self._prompts.prompt_for(name, place, info, budget_for(info, settings))
+
+    def withheld(
+        self, document: Document, offset: int, settings: CompletionSettings, *, name: str
+    ) -> Refusal | None:
+        """Why the answer that was made for a place is not offered by itself; None if it is, or
+        if there is none.
+        """
+        found = self._memory.find(name, place_of(document, offset, settings.multiline))
+        return None if found is None else confidence_refusal(found.answer.confidence, settings)
 
     # --- what happens to a document ------------------------------------------------------
 

@@ -18,7 +18,14 @@ from fimble.assist.settings import CompletionSettings
 from fimble_context.syntax import Document
 from fimble_context.workspace import Policy, has_private_key
 
-__all__ = ["MAX_DOCUMENT_BYTES", "Refusal", "RefusalName", "file_refusal", "refusal"]
+__all__ = [
+    "MAX_DOCUMENT_BYTES",
+    "Refusal",
+    "RefusalName",
+    "confidence_refusal",
+    "file_refusal",
+    "refusal",
+]
 
 #: Larger documents are data, not code that anybody edits by hand.
 MAX_DOCUMENT_BYTES = 2_000_000
@@ -37,6 +44,7 @@ RefusalName = Literal[
     "size",
     "binary",
     "mid-word",
+    "confidence",
 ]
 
 
@@ -95,6 +103,20 @@ def file_refusal(document: Document, files: Policy | None) -> Refusal | None:
     if path.exists() and not os.access(path, os.W_OK):
         return Refusal("read-only", f"{path.name} cannot be written to.")
     return None
+
+
+def confidence_refusal(confidence: float | None, settings: CompletionSettings) -> Refusal | None:
+    """Whether an answer is too unsure to be offered by itself.
+
+    ``confidence`` is the mean probability of its tokens; None where the engine tells none.
+    """
+    if confidence is None or confidence >= settings.min_confidence:
+        return None
+    return Refusal(
+        "confidence",
+        f"The model was {confidence:.2f} sure of its answer, and completion.minConfidence is "
+        f"{settings.min_confidence:g}; ask explicitly.",
+    )
 
 
 def _content_refusal(text: str) -> Refusal | None:

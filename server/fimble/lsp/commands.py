@@ -76,7 +76,9 @@ class Commands:
         self._on_snooze()
 
     async def show_prompt(self, *arguments: Any) -> dict[str, Any]:
-        """What the prompt for a place is made of, or why there is none."""
+        """What the prompt for a place is made of, or why there is none. A ``refusal`` with
+        sections is one that an explicit request overrules.
+        """
         uri, position = _place(arguments)
         document, view = self._documents.get(uri), self._view_of(uri)
         offset = (
@@ -86,13 +88,12 @@ class Commands:
         shown: dict[str, Any] = {"refusal": None if refused is None else asdict(refused)}
         if view is None or offset is None or (refused and refused.name != "mid-word"):
             return {**shown, "sections": [], "left_out": []}
+        service, settings = self._suggestions.service, self._suggestions.settings
+        here, name = view.inside(offset), self._suggestions.name_of(uri)
+        refused = refused or service.withheld(view.document, here, settings, name=name)
+        shown["refusal"] = None if refused is None else asdict(refused)
         try:
-            prompt = await self._suggestions.service.explain(
-                view.document,
-                view.inside(offset),
-                self._suggestions.settings,
-                name=self._suggestions.name_of(uri),
-            )
+            prompt = await service.explain(view.document, here, settings, name=name)
         except FimbleError as error:
             return {**shown, "sections": [], "left_out": [], "error": str(error)}
         context = prompt.context
