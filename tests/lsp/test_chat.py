@@ -239,14 +239,16 @@ async def test_cancelled_at_any_token(by: str, after: int) -> None:
 
 
 @pytest.mark.parametrize("by", ["request", "progress"])
-async def test_a_command_is_cancelled_too(by: str) -> None:
+@pytest.mark.parametrize(
+    "params",
+    [{"arguments": [{"uri": URI, "workDoneToken": "w"}]},
+     {"arguments": [URI], "workDoneToken": "w"}],
+)  # fmt: skip
+async def test_a_command_is_cancelled_too(params: dict[str, Any], by: str) -> None:
     engine = ScriptedEngine(["words " * 4000], piece=3, delay=0.01)
     async with in_process(lambda model: engine) as session:
         wire = await opened(session)
-        id = wire.ask(
-            "workspace/executeCommand",
-            {"command": "fimble.explain", "arguments": [{"uri": URI, "workDoneToken": "w"}]},
-        )
+        id = wire.ask("workspace/executeCommand", {"command": "fimble.explain", **params})
         await wire.until(lambda: "report" in work_done(wire, "w"))
         if by == "request":
             wire.notify("$/cancelRequest", {"id": id})
@@ -255,6 +257,17 @@ async def test_a_command_is_cancelled_too(by: str) -> None:
         answer = await wire.answer(id)
         assert answer["error"]["code"] == -32800
         await wire.until(lambda: len(engine.cancelled) == 1)
+
+
+async def test_a_command_without_a_token_shows_its_progress_where_it_may() -> None:
+    engine = ScriptedEngine(["It adds one."])
+    async with in_process(lambda model: engine) as session:
+        wire = await opened(session, capabilities={"window": {"workDoneProgress": True}})
+        await command(wire, "fimble.explain", URI)
+        sent = wire.sent("$/progress")
+        (token,) = (each["token"] for each in sent if each["value"].get("title") == "Explain code")
+        assert token in [each["token"] for each in wire.sent("window/workDoneProgress/create")]
+        assert work_done(wire, token)[-1] == "end"
 
 
 async def test_the_end_of_the_session_ends_a_chat() -> None:

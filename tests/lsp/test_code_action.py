@@ -200,8 +200,14 @@ async def test_columns_are_utf_16() -> None:
         wire = await opened(session)
         result = await wire.request(
             "workspace/executeCommand",
-            {"command": "fimble.edit", "arguments": [URI, span(0, 10, 15), "use two"]},
+            {
+                "command": "fimble.edit",
+                "arguments": [URI, span(0, 10, 15), "use two"],
+                "workDoneToken": "w",
+            },
         )
+        shown = [sent["value"] for sent in wire.sent("$/progress") if sent["token"] == "w"]
+    assert (shown[0]["kind"], shown[-1]["kind"]) == ("begin", "end")
     (change,) = result["edit"]["documentChanges"]
     assert applied(TEXT, change["edits"]) == TEXT.replace("x = 1", "x = 2")
     assert change["edits"][0]["range"] == span(0, 14, 15)

@@ -10,8 +10,9 @@ diagnostics}``, ``{kind: "diff", uri?, staged?}``, ``{kind: "openFiles"}`` and
 ``fimble/chatComplete`` ``{text, character?}`` gives ``{start, end, items: [{text, detail}]}``;
 ``character``, ``start`` and ``end`` count UTF-16 code units of the text.
 
-Commands take ``[uri, range]`` or ``[{uri, range?, diagnostics?, message?}]``, and answer with
-the same result; where the editor can show documents, the text is shown as one, too.
+Commands take ``[uri, range]`` or ``[{uri, range?, diagnostics?, message?, workDoneToken?}]``, and
+answer with the same result; where the editor can show documents, the text is shown as one, too.
+Their progress is shown under the request's token, or one of ours where the editor allows it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from fimble import system
 from fimble.assist.chat.names import NameCompleter
 from fimble.assist.chat.pieces import Attachment, Sources
 from fimble.assist.chat.service import ChatAnswer, ChatService, Question
+from fimble.assist.chat.tasks import TASKS
 from fimble.errors import EngineError, FimbleError
 from fimble.lsp.chat_params import (
     answer_to_json,
@@ -43,7 +45,7 @@ from fimble.lsp.chat_params import (
     token_of,
 )
 from fimble.lsp.engine_host import EngineHost
-from fimble.lsp.progress import with_progress
+from fimble.lsp.progress import COMMAND_TOKEN, new_token, with_progress
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import OpenDocuments
 from fimble.lsp.workspace import WorkspaceHost
@@ -120,8 +122,8 @@ class Chat:
         self._notify = notify
         self._show_document = show_document
         self._start = start
-        #: Whether the editor can show a document that we name.
-        self.can_show = False
+        #: Whether the editor can show a document that we name, and progress that we begin.
+        self.can_show = self.can_show_progress = False
         #: Where texts are from; edits are made from the same.
         self.sources = EditorSources(documents, workspace)
         self._names = NameCompleter(self.sources)
@@ -146,7 +148,7 @@ class Chat:
             if partial is not None:
                 self._notify("$/progress", types.ProgressParams(partial, {"text": text}))
 
-        answer = await self._ask(question, token_of(given, "workDoneToken"), stream)
+        answer = await self._ask(question, token_of(given, "workDoneToken"), "fimble", stream)
         return answer_to_json(answer, self._documents)
 
     async def complete(self, params: Any) -> dict[str, Any]:
@@ -180,7 +182,12 @@ class Chat:
             conversation=f"{task}-{secrets.token_hex(6)}",
             attachments=attachments,
         )
-        answer = await self._ask(question, token_of(given, "workDoneToken"), lambda text: None)
+        token = token_of(given, "workDoneToken")
+        token = COMMAND_TOKEN.get() if token is None else token
+        if token is None and self.can_show_progress:
+            token = await new_token(self._progress)
+        title = TASKS[task].help.capitalize()
+        answer = await self._ask(question, token, title, lambda text: None)
         result = answer_to_json(answer, self._documents)
         if task == "commit" and len(answer.blocks) == 1:
             # Small models put it into a fence whatever they are told.
@@ -191,7 +198,11 @@ class Chat:
     # --- the work ------------------------------------------------------------------------
 
     async def _ask(
-        self, question: Question, token: str | int | None, stream: Callable[[str], None]
+        self,
+        question: Question,
+        token: str | int | None,
+        title: str,
+        stream: Callable[[str], None],
     ) -> ChatAnswer:
         """The answer, with progress and cancelling by its token. Raises JsonRpcException."""
         pieces = length = 0
@@ -207,7 +218,7 @@ class Chat:
         work = self.service.ask(question, heard)
         try:
             answer = await with_progress(
-                self._progress, token, "fimble", work, "The answer was cancelled."
+                self._progress, token, title, work, "The answer was cancelled."
             )
         except FimbleError as error:
             raise self._failure(error) from error

@@ -27,6 +27,7 @@ from fimble.lsp.abilities import is_experimental
 from fimble.lsp.chat_params import failure, plain, range_from_json, token_of
 from fimble.lsp.convert import span_of
 from fimble.lsp.edits import EditHost
+from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
@@ -227,7 +228,7 @@ class CodeActions:
             return action
         if not isinstance(given, dict):
             raise JsonRpcInvalidParams("An action's data is an object.")
-        action.edit, _ = await self._made(given, action.title)
+        action.edit, _ = await self._made(given, action.title, None)
         return action
 
     async def run(self, *arguments: Any) -> dict[str, Any]:
@@ -240,7 +241,9 @@ class CodeActions:
         else:
             raise JsonRpcInvalidParams("fimble.edit takes one object, or [uri, range, text].")
         task = TASKS.get(given.get("task") or CUSTOM)
-        edit, outcome = await self._made(given, task.help if task else "Edit")
+        token = token_of(given, "workDoneToken")
+        token = COMMAND_TOKEN.get() if token is None else token
+        edit, outcome = await self._made(given, task.help.capitalize() if task else "Edit", token)
         applied = False
         if self._edits.abilities.applies:
             params = types.ApplyWorkspaceEditParams(edit, label=outcome.about)
@@ -255,7 +258,7 @@ class CodeActions:
             "notes": list(outcome.notes),
         }
 
-    async def _made(self, given: dict[str, Any], title: str) -> Any:
+    async def _made(self, given: dict[str, Any], title: str, token: str | int | None) -> Any:
         uri = given.get("uri")
         if not isinstance(uri, str):
             raise JsonRpcInvalidParams("uri must be a string.")
@@ -287,7 +290,7 @@ class CodeActions:
             self._diagnostics(given.get("diagnostics"), document),
             uri,
         )
-        return await self._edits.make(uri, request, title, token_of(given, "workDoneToken"))
+        return await self._edits.make(uri, request, title, token)
 
     def _diagnostics(self, listed: Any, document: Document) -> tuple[Diagnostic, ...]:
         if not isinstance(listed or [], list):

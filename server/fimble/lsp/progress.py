@@ -10,17 +10,21 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Coroutine
+from contextvars import ContextVar
 from typing import TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 from pygls.progress import Progress
 
-__all__ = ["LoadProgress", "new_token", "with_progress"]
+__all__ = ["COMMAND_TOKEN", "LoadProgress", "new_token", "with_progress"]
 
 logger = logging.getLogger(__name__)
 
 _TITLE = "fimble"
+
+#: The token that came with the ``workspace/executeCommand`` being handled, beside its arguments.
+COMMAND_TOKEN: ContextVar[str | int | None] = ContextVar("COMMAND_TOKEN", default=None)
 
 _T = TypeVar("_T")
 

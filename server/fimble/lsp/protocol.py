@@ -6,13 +6,14 @@
 - Every request is answered once, also before ``initialize``, after ``shutdown``, or with
   parameters that cannot be read.
 - No traceback travels to the editor; it goes to the log.
-- Cancelling ``workspace/executeCommand`` cancels the command.
+- Cancelling ``workspace/executeCommand`` cancels the command, which sees the request's progress
+  token in ``COMMAND_TOKEN``; pygls announces and hands on neither.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from fimble.lsp.logs import log_file
 from fimble.lsp.notebook import Notebooks
+from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
 
 __all__ = ["FimbleProtocol"]
@@ -121,7 +123,23 @@ class FimbleProtocol(LanguageServerProtocol):
             error = types.ResponseError(error.code, _without_traceback(error))
         super()._send_response(msg_id, result, error)
 
+    @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
+    def lsp_workspace__execute_command(
+        self, params: types.ExecuteCommandParams
+    ) -> Generator[Any, Any, Any]:
+        COMMAND_TOKEN.set(params.work_done_token)
+        return (yield from super().lsp_workspace__execute_command(params))
+
     # --- documents and life cycle --------------------------------------------------------
+
+    @lsp_method(types.INITIALIZE)
+    def lsp_initialize(
+        self, params: types.InitializeParams
+    ) -> Generator[Any, Any, types.InitializeResult]:
+        result = yield from super().lsp_initialize(params)
+        if result.capabilities.execute_command_provider is not None:
+            result.capabilities.execute_command_provider.work_done_progress = True
+        return result
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:

@@ -314,6 +314,7 @@ class FimbleServer(LanguageServer):
         self.documents.encoding = encoding_of(self.workspace.position_encoding)
         window = params.capabilities.window
         self.load_progress.supported = bool(window and window.work_done_progress)
+        self.chat.can_show_progress = self.load_progress.supported
         self.edits.abilities = EditAbilities(params.capabilities)
         self.code_actions.initialize(params.capabilities)
         self.inline_completions.initialize(params.capabilities)
