@@ -128,6 +128,14 @@ BODIES = [
         "let a = g(x);\n  return a;",
     ),
     (
+        "a language without a grammar",
+        "some-language",
+        "begin\n    │\nend\n",
+        f"a := g(x)\n    return a\nend\n{MUCH}",
+        "a := g(x)",
+        "a := g(x)\n    return a",
+    ),
+    (
         "a body that begins with a header",
         "python",
         "def f(x):\n    │\n",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fimble.lsp.debounce import Debounce
+from tests.lsp.wire import completion_params, in_process
+from tests.support.scripted_engine import ScriptedEngine
 
 
 class Clock:
@@ -42,3 +46,31 @@ def test_a_single_key_after_a_pause_is_answered_at_once() -> None:
 
 def test_the_longest_wait() -> None:
     assert typed(1.0, 10, latency=60.0)[0].delay() == 0.15
+
+
+async def test_nobody_waits_for_what_is_at_hand_or_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted: how often it was looked up how long to wait."""
+    waits: list[float] = []
+
+    def counted(debounce: Debounce) -> float:
+        waits.append(0.0)
+        return 0.0
+
+    monkeypatch.setattr(Debounce, "delay", counted)
+    uri = "file:///p/a.py"
+    async with in_process(lambda model: ScriptedEngine(["compute(value)"])) as session:
+        wire = session.wire
+        await wire.initialize(initializationOptions={"completion": {"candidates": 1}})
+        wire.open(uri, "x = \ny = \n")
+        assert await wire.complete(uri, 0, 4)
+        assert len(waits) == 1
+        place = {"line": 0, "character": 4}
+        wire.change(uri, 2, {"range": {"start": place, "end": place}, "text": "comp"})
+        (item,) = await wire.complete(uri, 0, 8)
+        assert item["insertText"] == "ute(value)"
+        params = completion_params(uri, 1, 4)
+        params["context"] = {"triggerKind": 1}
+        assert (await wire.request("textDocument/inlineCompletion", params))["items"]
+    assert len(waits) == 1

@@ -73,7 +73,7 @@ class CompletionService:
         ``name`` tells documents apart: a newer request of the same one replaces an older
         one at the engine. ``invoked`` says that the user asked for it: then there are
         alternatives, and low confidence is no reason to be silent. ``hurried`` is content
-        with the first line of a body where the model is too slow for all of it: the rest is
+        with the first line of a block where the model is too slow for all of it: the rest is
         made meanwhile (see ``Suggestion.growing``). Cancelling the task
         cancels the work at the engine, unless ``keep`` was called first. Raises
         ``ModelError`` for a model that cannot complete, and ``EngineError``.
@@ -245,11 +245,11 @@ class CompletionService:
     async def _wait(self, found: Remembered, place: Place, hurried: bool) -> None:
         """Until there is enough of the answer for the place."""
         stops = Stops(place, continued=bool(found.typed))
-        line_of_body = hurried and not found.answer.in_time
+        slow = hurried and not found.answer.in_time
 
         def enough() -> bool:
             rest = found.rest
-            return stops.end(rest) is not None or _is_whole_line(rest, place, line_of_body)
+            return stops.end(rest) is not None or _is_whole_line(rest, place, slow)
 
         try:
             await found.answer.wait(enough)
@@ -318,18 +318,20 @@ def _stops(place: Place, settings: CompletionSettings) -> Stops:
     return Stops(place, goes_on=lambda text: calls_for_more(place, text))
 
 
-def _is_whole_line(text: str, place: Place, of_body: bool) -> bool:
-    """Whether the first line of a statement stands by itself, so that it can be shown alone;
-    ``of_body``: or that of a body, which may begin below the cursor.
+def _is_whole_line(text: str, place: Place, slow: bool) -> bool:
+    """Whether the first line of a statement stands by itself, so that it can be shown alone.
+
+    From a ``slow`` model so can that of a body, which may begin below the cursor, and one that
+    only brackets tell of, where no grammar does.
     """
-    if place.shape == "body" and of_body:
+    if place.shape == "body" and slow:
         end = text.find("\n", len(text) - len(text.lstrip()))
     elif place.shape == "statement" and not place.before.strip():
         end = text.find("\n")
     else:
         return False
     line = text[: max(0, end)]
-    if not line.strip() or place.language is None:
+    if not line.strip() or (place.language is None and not slow):
         return False
     if line.rstrip().endswith((":", "{", "(", "[", ",", "\\")):
         return False
