@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fimble.bench.packages import make_workspace
-from fimble.bench.typist import Memory, Typist, percentiles
+from fimble.bench.typist import Memory, Times, Typist, percentiles
 from fimble_context.index import WorkspaceIndex
 
 CONTROL_SECONDS = 30.0
@@ -83,8 +83,8 @@ def measure(workspace: Path, cache: Path, seconds: float) -> Figures:
 
     index = WorkspaceIndex([workspace], cache)
     typist.type_while(index, CONTROL_SECONDS)
-    figures.idle_edit_p50_ms, figures.idle_edit_p99_ms = percentiles(typist.millis)
-    typist.millis.clear()
+    figures.idle_edit_p50_ms, figures.idle_edit_p99_ms = percentiles(typist.times.wall)
+    typist.times = Times()
     start = time.perf_counter()
     index.start()
     memory = Memory(index)
@@ -95,9 +95,9 @@ def measure(workspace: Path, cache: Path, seconds: float) -> Figures:
     figures.cold_processor_seconds = round(memory.processor_seconds, 1)
     figures.process_peak_mb = round(memory.other / 1e6, 1)
     figures.own_growth_peak_mb = round(memory.own / 1e6, 1)
-    figures.edits = len(typist.millis)
-    figures.cold_edit_p50_ms, figures.cold_edit_p99_ms = percentiles(typist.millis)
-    figures.cold_edit_max_ms = round(max(typist.millis), 2)
+    figures.edits = len(typist.times.wall)
+    figures.cold_edit_p50_ms, figures.cold_edit_p99_ms = percentiles(typist.times.wall)
+    figures.cold_edit_max_ms = round(max(typist.times.wall), 2)
     index.close()
     figures.store_mb = round(sum(file.stat().st_size for file in cache.iterdir()) / 1e6, 1)
 

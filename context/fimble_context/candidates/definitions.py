@@ -236,7 +236,11 @@ class _Finder:
             here = item.alias or re.split(r"[./:]+", item.source.rstrip("/"))[-1]
             yield here, self._lookup.resolve(item, asked.language, asked.file)
             return
+        anywhere = self._lookup.resolve(item, asked.language, asked.file)
         for there, here in item.names:
+            # What leads nowhere with all names does not with one; most names are no modules.
+            if not any(there in (path.stem, path.parent.name) for path in anywhere):
+                continue
             if self._lookup.defining(here, item, asked.language, asked.file):
                 continue
             only = replace(item, names=((there, here),), wildcard=False)

@@ -92,7 +92,7 @@ class Similarity:
         scores, weights = self._scores(wanted, total)
         found = [Similar(self._paths[number], float(scores[number])) for number in _best(scores, k)]
         for path, own in self._changed.items():
-            score = float(weights[np.isin(wanted, own, assume_unique=True)].sum())
+            score = float(weights[_are_in(wanted, own)].sum())
             if score > 0:
                 found.append(Similar(path, score / float(np.log(8.0 + len(own)))))
         return sorted(found, key=lambda item: (-item.score, item.path))[:k]
@@ -102,9 +102,8 @@ class Similarity:
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The scores of all files, and the weights of the terms."""
         ends = np.append(self._starts[1:], np.uint32(len(self._files)))
-        places = np.searchsorted(self._terms, wanted)
-        known = places < len(self._terms)
-        known[known] = self._terms[places[known]] == wanted[known]
+        known = _are_in(wanted, self._terms)
+        places = self._terms.searchsorted(wanted)
         scores = np.zeros(len(self._paths))
         # A term that only changed files have is as rare as can be.
         weights = np.full(len(wanted), np.log(total + 1.0))
@@ -117,6 +116,14 @@ class Similarity:
             scores[files] += weights[index]
         scores[~self._alive] = 0.0
         return scores / self._damping, weights
+
+
+def _are_in(wanted: npt.NDArray[np.uint32], terms: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool]:
+    """Which of the wanted terms are among those, which are sorted."""
+    found = np.zeros(len(wanted), bool)
+    if len(terms):
+        np.equal(terms.take(terms.searchsorted(wanted), mode="clip"), wanted, out=found)
+    return found
 
 
 def _best(scores: npt.NDArray[np.float64], k: int) -> list[int]:

@@ -107,7 +107,7 @@ def unpack(packed: bytes, terms: Sequence[int]) -> list[ChunkTerms]:
     chunks, done = [], 0
     for index in range(1, len(head), 3):
         start, end, count = head[index : index + 3]
-        within = frozenset(terms[place] for place in body[done : done + count])
+        within = frozenset(map(terms.__getitem__, body[done : done + count]))
         chunks.append(ChunkTerms(start, end, within))
         done += count
     return chunks

@@ -6,7 +6,7 @@ fails: broken code gives fewer names and wider pieces, not an error.
 
 from fimble_context.syntax.comments import text_kind
 from fimble_context.syntax.document import Document, Edit
-from fimble_context.syntax.languages import LANGUAGES, Language, detect
+from fimble_context.syntax.languages import LANGUAGES, Language, detect, prepare
 from fimble_context.syntax.names import Import, Reference, imports, references
 from fimble_context.syntax.positions import Encoding, Position
 from fimble_context.syntax.scopes import Scope, enclosing_scopes
@@ -41,6 +41,7 @@ __all__ = [
     "error_count",
     "imports",
     "outline",
+    "prepare",
     "references",
     "symbols_at",
     "text_kind",

@@ -55,13 +55,15 @@ def captured(
             yield capture, node
 
 
-def matches_of(document: Document, nodes: Iterable[Node], depth: int = 0) -> list[Match]:
-    """Matches of the definitions query that begin at the nodes or so far below them."""
+def matches_of(document: Document, nodes: Iterable[tuple[Node, int]]) -> list[Match]:
+    """Matches of the definitions query that begin at each node or so many levels below it."""
     cursor, _ = _cursor(document, "definitions", None, None)
-    if cursor is None:
-        return []
-    cursor.set_max_start_depth(depth)
-    return [match for node in nodes for match in cursor.matches(node)]
+    found: list[Match] = []
+    if cursor is not None:
+        for node, depth in nodes:
+            cursor.set_max_start_depth(depth)
+            found += cursor.matches(node)
+    return found
 
 
 def with_fields(captures: dict[str, list[Node]], node: Node) -> dict[str, list[Node]]:

@@ -119,11 +119,11 @@ class LineIndex:
 
     def line_of(self, offset: int) -> int:
         """The line that contains ``offset``; a line's terminator belongs to the line."""
-        return int(np.searchsorted(self._starts, offset, side="right")) - 1
+        return int(self._starts.searchsorted(offset, side="right")) - 1
 
     def line_of_byte(self, offset: int) -> int:
         """The line that contains the UTF-8 byte ``offset``."""
-        return int(np.searchsorted(self._byte_starts, offset, side="right")) - 1
+        return int(self._byte_starts.searchsorted(offset, side="right")) - 1
 
     def start(self, line: int) -> int:
         """The code point offset at which ``line`` (0 ≤ line < line_count) starts."""

@@ -83,7 +83,7 @@ def symbols_at(document: Document, offset: int) -> tuple[Symbol, ...]:
     that are known by standing at the top of a file are not among them.
     """
     path = path_to(document, offset)
-    found = matches_of(document, path)
+    found = matches_of(document, ((node, 0) for node in path))
     found += _wrapped(document, found, {node.id for node in path})
     around = [
         symbol for symbol in _symbols(document, found) if symbol.start <= offset <= symbol.end
@@ -96,12 +96,11 @@ def symbols_of(document: Document, nodes: Iterable[Node]) -> tuple[Symbol, ...]:
 
     So its cost is bounded by the number of nodes, whatever is in them.
     """
-    found: list[Match] = []
-    for node in nodes:
-        small = node.end_byte - node.start_byte <= _SMALL
-        # One deeper than the node itself: what a decorator or an export stands around.
-        found += matches_of(document, [node], depth=_DEEPEST if small else 1)
-    return _nest(_symbols(document, found))
+    # At least one deeper than the node itself: what a decorator or an export stands around.
+    depths = (
+        (node, _DEEPEST if node.end_byte - node.start_byte <= _SMALL else 1) for node in nodes
+    )
+    return _nest(_symbols(document, matches_of(document, depths)))
 
 
 def walk(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
@@ -122,7 +121,7 @@ def _wrapped(document: Document, found: list[Match], known: set[int]) -> list[Ma
     ]
     if not inner:
         return []
-    more = matches_of(document, inner)
+    more = matches_of(document, ((node, 0) for node in inner))
     return more + _wrapped(document, more, known | {child.id for child in inner})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from lsprotocol import types
@@ -19,7 +20,7 @@ from fimble.errors import FimbleError
 from fimble.lsp.convert import document_path
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
 from fimble_context.assembly import Context, TokenCounter, Workspace
-from fimble_context.syntax import Document, Edit
+from fimble_context.syntax import Document, Edit, Language, detect, prepare
 from fimble_context.workspace import Policy
 
 __all__ = ["WorkspaceHost"]
@@ -37,6 +38,7 @@ class WorkspaceHost(DocumentListener):
         self._workspace: Workspace | None = None
         self._policy = Policy(())
         self._tasks: set[asyncio.Future[None]] = set()
+        self._prepared: set[Language] = set()
 
     # --- folders -------------------------------------------------------------------------
 
@@ -93,8 +95,15 @@ class WorkspaceHost(DocumentListener):
     # --- what happens --------------------------------------------------------------------
 
     def opened(self, uri: str, document: Document) -> None:
+        self._prepare(detect(document.language, document.path, document.text))
         if self._workspace is not None and document.path:
             self._workspace.opened(Path(document.path), document)
+
+    def _prepare(self, language: Language | None) -> None:
+        """Once a language, so that the first suggestion does not wait for its queries."""
+        if language is not None and language not in self._prepared:
+            self._prepared.add(language)
+            self._in_thread(partial(prepare, language))
 
     def changed(self, uri: str, document: Document, edits: Sequence[Edit]) -> None:
         if self._workspace is not None and document.path:

@@ -39,7 +39,10 @@ def resolve(import_: Import, from_path: Path, project: Project) -> list[Path]:
     name = import_.source.replace("\\", "/").strip()
     if not name or name.startswith("/"):
         return []
-    for folder in (from_path.parent, *_include_folders(from_path, project)):
+    folders = project.once(
+        "includes", from_path, lambda: list(_include_folders(from_path, project))
+    )
+    for folder in (from_path.parent, *folders):
         if project.is_file(folder / name):
             return [folder / name]
     return []

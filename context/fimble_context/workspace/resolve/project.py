@@ -63,6 +63,9 @@ class Project:
 
     def root_of(self, path: Path) -> Path:
         """The innermost workspace folder around ``path``; its own folder where there is none."""
+        return self.once("root", path, lambda: self._root_of(path))
+
+    def _root_of(self, path: Path) -> Path:
         holding = [folder for folder in self.folders if path.is_relative_to(folder)]
         return max(holding, key=lambda folder: len(folder.parts), default=path.parent)
 
