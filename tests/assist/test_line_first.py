@@ -187,7 +187,7 @@ async def test_a_slow_model_shows_the_first_line_of_a_body_and_goes_on(
     assert typist.calls == 1
 
 
-@pytest.mark.parametrize("speed", [0.0, 100.0], ids=["unknown", "quick"])
+@pytest.mark.parametrize("speed", [0.0, 200.0], ids=["unknown", "quick"])
 async def test_a_quick_model_shows_all_of_a_body(speed: float) -> None:
     _, language, source, answer, _, last = BODIES[0]
     suggestion = await in_a_hurry(typist_on(speed, language, source, answer))

@@ -67,7 +67,7 @@ class Answer:
         self.error: BaseException | None = None
         #: Whether low confidence ended it: there would have been more.
         self.doubtful = False
-        #: Whether its model makes a whole block while somebody waits for it.
+        #: Whether its model makes a whole block within the latency that the user wants.
         self.in_time = in_time
         #: Whether it goes on when nobody waits for it.
         self.detached = False

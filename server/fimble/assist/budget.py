@@ -25,6 +25,8 @@ _COLD = 10
 _WARM_SHARE = 0.6
 #: An answer goes on behind its first line while that is read.
 _ANSWER_TIMES = 4
+#: Of the longest answer, what a block usually has.
+_USUAL_SHARE = 0.5
 #: What a user types before a prompt is made anew must fit as well.
 TYPED_TOKENS = 320
 
@@ -34,7 +36,7 @@ class Budget:
     """Tokens. ``room`` is what the window can hold besides answer, layout and typed text.
 
     ``floor`` and ``ceiling`` are the bounds of ``prompt`` that were in force. ``in_time`` says
-    that the longest answer is made while somebody waits for it; where no speed is known, too.
+    that a block is usually made within the latency; where no speed is known, too.
     """
 
     prompt: int
@@ -48,9 +50,9 @@ class Budget:
 def budget_for(info: ModelInfo, settings: CompletionSettings) -> Budget:
     """The budget for one model. Where no speed is known, the ceiling."""
     seconds = settings.latency_ms / 1000
-    made = info.decode_tokens_per_s * seconds * _ANSWER_TIMES
+    made = info.decode_tokens_per_s * seconds
     answer = _bounded(
-        made,
+        made * _ANSWER_TIMES,
         min(ANSWER_FLOOR, settings.max_tokens),
         min(settings.max_tokens, max(1, info.window // 2)),
     )
@@ -60,7 +62,9 @@ def budget_for(info: ModelInfo, settings: CompletionSettings) -> Budget:
     floor = min(PROMPT_FLOOR, ceiling)
     times = _COLD if info.continuation else _WARM_SHARE
     prompt = _bounded(info.prefill_tokens_per_s * seconds * times, floor, ceiling)
-    return Budget(prompt, answer, room, floor, ceiling, in_time=made <= 0 or made >= answer)
+    return Budget(
+        prompt, answer, room, floor, ceiling, in_time=made <= 0 or made >= answer * _USUAL_SHARE
+    )
 
 
 def _bounded(wanted: float, floor: int, ceiling: int) -> int:
