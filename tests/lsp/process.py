@@ -35,6 +35,11 @@ class ServerProcess:
     wire: Wire
     process: asyncio.subprocess.Process
     errors: asyncio.Task[bytes]
+    output: asyncio.BaseTransport
+
+    def stop_reading(self) -> None:
+        """Closes the end of the pipe that the server writes to."""
+        self.output.close()
 
     async def ended(self) -> int:
         """The exit code."""
@@ -60,13 +65,19 @@ async def served(home: Path, command: Sequence[str] = ()) -> AsyncIterator[Serve
     reading = asyncio.create_task(wire.read(process.stdout))
     errors = asyncio.create_task(process.stderr.read())
     try:
-        yield ServerProcess(wire, process, errors)
+        yield ServerProcess(wire, process, errors, _output_of(process))
     finally:
         if process.returncode is None:
             process.kill()
         await process.wait()
         reading.cancel()
         errors.cancel()
+
+
+def _output_of(process: asyncio.subprocess.Process) -> asyncio.BaseTransport:
+    assert process.stdout is not None
+    transport: asyncio.BaseTransport = process.stdout._transport  # type: ignore[attr-defined]
+    return transport
 
 
 @contextlib.contextmanager

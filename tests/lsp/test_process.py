@@ -59,6 +59,17 @@ async def test_it_ends_with_the_process_that_the_editor_named(home: Path) -> Non
         assert await server.ended() == 1
 
 
+async def test_what_an_editor_sent_before_it_left_is_taken_in(home: Path) -> None:
+    """Neovim 0.11 goes without waiting for answers."""
+    async with served(home) as server:
+        await server.wire.initialize(initializationOptions=OFF)
+        server.stop_reading()
+        server.wire.ask("initialize", {})  # refused at once, which nobody reads
+        server.wire.ask("shutdown")
+        server.wire.notify("exit")
+        assert await server.ended() == 0
+
+
 EDITOR = """
 import subprocess, sys
 server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)

@@ -47,6 +47,9 @@ __all__ = ["FimbleServer"]
 
 logger = logging.getLogger(__name__)
 
+#: The longest that messages are waited for which an editor left behind; its pipe ends sooner.
+_LAST_MESSAGES_SECONDS = 5.0
+
 
 class FimbleServer(LanguageServer):
     """One editor window's server. ``connect`` makes the engine for a model.
@@ -168,7 +171,7 @@ class FimbleServer(LanguageServer):
     async def run(self, stdin: io.RawIOBase, stdout: io.RawIOBase) -> int:
         """Serves until the editor is done with us; the exit code."""
         asyncio.get_running_loop().set_exception_handler(_log_exception)
-        self.protocol.set_writer(StdoutWriter(stdout, self._ended.set))
+        self.protocol.set_writer(StdoutWriter(stdout, self._end_soon))
         messages = messages_from(read_in_thread(stdin))
         await serve_until(self._ended, messages, self.protocol.receive)
         self.suggestions.supersede_all()
@@ -361,6 +364,10 @@ class FimbleServer(LanguageServer):
             loop = asyncio.get_running_loop()
             self._waking = loop.call_later(self.suggestions.snooze_seconds, self._show_silence)
         self.status.silent(why)
+
+    def _end_soon(self) -> None:
+        """The editor reads no more: what it has sent before it left is still to be taken in."""
+        asyncio.get_running_loop().call_later(_LAST_MESSAGES_SECONDS, self._ended.set)
 
     async def _end_with(self, pid: int) -> None:
         await process_gone(pid)

@@ -1,0 +1,33 @@
+--- fimble for Neovim: what a configuration calls. Everything else is in the modules beside it.
+
+local options = require("fimble.options")
+
+local M = {}
+
+--- Starts the server for every file. Without it, `vim.lsp.enable("fimble")` does the same with
+--- the options' defaults.
+---@param given? fimble.Options
+function M.setup(given)
+  local problems = options.use(given)
+  if #problems > 0 then
+    vim.notify("fimble: setup: " .. table.concat(problems, " "), vim.log.levels.WARN)
+  end
+  local program = options.current.cmd[1]
+  if vim.fn.executable(program) == 0 then
+    local text =
+      "fimble: %s is not an executable program. Install fimble, or name it in setup's cmd."
+    vim.notify(text:format(program), vim.log.levels.WARN)
+    return
+  end
+  vim.lsp.config("fimble", require("fimble.client").config())
+  vim.lsp.enable("fimble")
+end
+
+--- The server's state in a few words, for a statusline; empty where no server is.
+---@param buf? integer
+---@return string
+function M.statusline(buf)
+  return require("fimble.status").line(buf or 0)
+end
+
+return M

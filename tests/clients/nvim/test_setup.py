@@ -1,0 +1,186 @@
+"""Setting the plugin up by its README, with the real server, the real engine and a tiny package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from fimble import system
+from fimble.assist import statistics_store
+from tests.clients.nvim.conftest import PLUGIN, ROOT, Bench, told, wait_ready
+from tests.lsp.process import ended_engine
+from tests.support.neovim import Neovim
+from tests.support.neovim_versions import VERSIONS, neovim
+from tests.support.tiny import make_tiny_package
+
+README = (PLUGIN / "README.md").read_text(encoding="utf-8")
+#: In a comment, where no noise is trimmed for what it does to the syntax.
+SOURCE = "def area(width, height):\n    # the \n\n\nprint(area(2, 3))\n"
+
+#: Counts the answers to requests for suggestions.
+WATCH = """
+vim.opt.shortmess:append("I")
+_G.answers = 0
+vim.api.nvim_create_autocmd("LspRequest", {
+  callback = function(event)
+    local request = event.data.request
+    if request.method == "textDocument/inlineCompletion" and request.type == "complete" then
+      _G.answers = _G.answers + 1
+    end
+  end,
+})
+"""
+
+
+def blocks(language: str) -> list[str]:
+    """The README's blocks of code in that language."""
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return found
+
+
+class User:
+    """Somebody with a home, the program ``fimble`` and a tiny model."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "work"
+        self.folder.mkdir(parents=True)
+        (home / "bin").mkdir()
+        program = home / "bin" / "fimble"
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fimble "$@"\n')
+        program.chmod(0o755)
+        make_tiny_package(system.home({"FIMBLE_HOME": str(self.data)}) / "models" / "tiny")
+
+    @property
+    def data(self) -> Path:
+        return self.home / "fimble-home"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "HOME": str(self.home),
+            "PATH": os.pathsep.join([str(self.home / "bin"), os.environ["PATH"]]),
+            "FIMBLE_HOME": str(self.data),
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "XDG_DATA_HOME": str(self.home / ".local" / "share"),
+            "XDG_STATE_HOME": str(self.home / ".local" / "state"),
+        }
+
+    def configures(self, init: str) -> None:
+        file = self.home / ".config" / "nvim" / "init.lua"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(WATCH + init, encoding="utf-8", newline="\n")
+
+    def runs(self, script: str) -> None:
+        env = {**os.environ, **self.env}
+        subprocess.run(["sh", "-e", "-c", script], cwd=ROOT, env=env, check=True)
+
+    def edits(self, program: str, text: str) -> Neovim:
+        (self.folder / "area.py").write_text(text, encoding="utf-8", newline="\n")
+        argv = [program, "-n", str(self.folder / "area.py")]
+        editor = Neovim(argv, env=self.env, cwd=self.folder, columns=120)
+        editor.until(lambda: editor.lua("return vim.v.vim_did_enter") == 1)
+        return editor
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    found = User(tmp_path / "somebody")
+    with ended_engine(found.data):
+        yield found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_installed_by_hand_it_suggests_and_counts(user: User, version: str) -> None:
+    program = neovim(version)
+    user.runs(blocks("sh")[0])
+    user.configures(blocks("lua")[0])
+    editor = user.edits(program, SOURCE)
+    try:
+        wait_ready(editor)
+        assert "(tiny)" in editor.lua("return require('fimble').statusline()")
+        editor.command("2")
+        editor.keys("A")
+        editor.until(lambda: editor.lua("return _G.answers") > 0)
+        # Noise is never sure enough to be shown unasked.
+        editor.lua("vim.api.nvim_feedkeys(vim.keycode('<Plug>(fimble-trigger)'), 'm', false)")
+        backend = "vim.lsp.inline_completion and 'fimble.builtin' or 'fimble.ghost'"
+        editor.until(lambda: editor.lua(f"return require({backend}).visible(0)"))
+        shown = editor.until(lambda: len(editor.screen[1]) > len("    # the ") and editor.screen[1])
+        editor.keys("<Tab>")
+        editor.until(lambda: editor.lines[1] != "    # the ")
+        editor.keys("<Esc>")
+        editor.command("silent write")
+        saved = (user.folder / "area.py").read_text(encoding="utf-8")
+        assert saved.splitlines() == editor.lines
+        assert shown.startswith(editor.lines[1].rstrip()[:12])
+        pending = "return next(vim.lsp.get_clients({ name = 'fimble' })[1].requests) == nil"
+        editor.until(lambda: editor.lua(pending))
+        editor.command("checkhealth fimble")
+        report = "\n".join(editor.lines)
+        assert "fimble, version" in report
+        assert "tiny" in report
+        assert "accept: <Tab>" in report
+    finally:
+        editor.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIMBLE_HOME", str(user.data))
+        editor.until(lambda: "accepted" in {key.measure for key in statistics_store.read(date.min)})
+
+
+def test_neovims_own_manager_installs_it(user: User) -> None:
+    program = neovim("0.12")
+    if shutil.which("git") is None:
+        pytest.skip("there is no git, which Neovim's manager needs")
+    (init,) = [block for block in blocks("lua") if "vim.pack" in block]
+    # A repository with the plugin in it, instead of all of fimble's history.
+    user.runs(
+        "mkdir -p ~/fimble/clients && cp -r clients/nvim ~/fimble/clients/ && cd ~/fimble"
+        " && git init -q && git add . && git -c user.name=x -c user.email=x@localhost"
+        " commit -q -m x"
+    )
+    user.configures(init.replace(" })\n", " }, { confirm = false })\n", 1))
+    editor = user.edits(program, SOURCE)
+    try:
+        wait_ready(editor)
+        assert editor.lua("return vim.fn.exists(':Fimble')") == 2
+    finally:
+        editor.close()
+
+
+def test_what_cannot_be_meant_is_named(plain_bench: Bench) -> None:
+    plain_bench.write("a.py", "")
+    options = "{ nonsense = 1, restart_ms = 'soon', keys = { jump = '<C-x>' } }"
+    editor = plain_bench.editor("a.py", setup=options, cmd=["no-such-program"], ready=False)
+    said = told(editor)
+    assert "keys.jump is not an action" in said
+    assert "nonsense is not an option" in said
+    assert "restart_ms must be a number" in said
+    assert "no-such-program is not an executable program" in said
+    editor.command("Fimble status")
+    assert "no server runs for this file" in told(editor)
+
+
+def test_the_help_has_every_command_and_option(plain_bench: Bench, tmp_path: Path) -> None:
+    shutil.copytree(PLUGIN, tmp_path / "nvim")
+    plain_bench.write("b.py", "")
+    editor = plain_bench.editor("b.py", setup=None, ready=False)
+    editor.command(f"helptags {tmp_path / 'nvim' / 'doc'}")
+    editor.lua("vim.opt.runtimepath:prepend(...)", str(tmp_path / "nvim"))
+    for tag in ("fimble", ":Fimble", "fimble.setup()", "fimble-keys", "<Plug>(fimble-accept)"):
+        editor.command(f"help {tag}")
+        assert "fimble.txt" in editor.lua("return vim.api.nvim_buf_get_name(0)")
+    text = "\n".join(editor.lines)
+    for name in editor.lua("return vim.fn.getcompletion('Fimble ', 'cmdline')"):
+        assert re.search(rf"^:(\[range\])?Fimble {name}\b", text, re.MULTILINE), name
+    for name in editor.lua("return vim.tbl_keys(require('fimble.options').defaults)"):
+        assert re.search(rf"^    {name} +\(", text, re.MULTILINE), name
