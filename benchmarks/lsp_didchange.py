@@ -70,7 +70,7 @@ def change(version: int, line: int, character: int, text: str) -> bytes:
 
 def opened(text: str, *, workspace: bool) -> Callable[[bytes], None]:
     """A server with the file open: what handles a message's bytes."""
-    server = FimbleServer(lambda model, on_event: LocalEngine(model=model, on_event=on_event))
+    server = FimbleServer(lambda choice, on_event: LocalEngine(on_event=on_event))
     server.protocol.set_writer(StdoutWriter(Nowhere(), lambda: None))
     server.protocol.receive(
         {

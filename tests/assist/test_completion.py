@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -11,7 +10,7 @@ from fimble.assist.completion import CompletionService
 from fimble.assist.layout import LAYOUT_TOKENS, completion_prompt
 from fimble.assist.settings import CompletionSettings
 from fimble.engine.protocol import Control, Text
-from fimble.errors import EngineUnavailable, ModelError
+from fimble.errors import EngineUnavailable
 from fimble_context.assembly import Context, Section
 from tests.assist.places import at_mark
 from tests.support.scripted_engine import Answer, ScriptedEngine, prompt_as_text
@@ -143,15 +142,6 @@ async def test_a_fragment_of_an_answer_is_no_suggestion() -> None:
     document, offset = at_mark("x = │")
     suggestion = await CompletionService(engine).complete(document, offset, CompletionSettings())
     assert suggestion.text == ""
-
-
-async def test_a_chat_model_is_refused_in_words() -> None:
-    engine = ScriptedEngine(["x"])
-    engine.info = replace(engine.info, fim=False, name="some-chat-model")
-    document, offset = at_mark("│")
-    with pytest.raises(ModelError, match="some-chat-model does not know fill-in-the-middle"):
-        await CompletionService(engine).complete(document, offset, CompletionSettings())
-    assert not engine.requests
 
 
 async def test_an_engine_error_comes_through() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from fimble import system, template_bounds
 from fimble.assist import templates as module
-from fimble.assist.templates import Templates, fenced, find_templates
+from fimble.assist.fences import fenced
+from fimble.assist.templates import Templates, find_templates
 from fimble.errors import TemplateFailed
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fimble.assist.chat.blocks import code_blocks
 from fimble.assist.chat.pieces import Piece, Target
-from fimble.assist.templates import fenced
+from fimble.assist.fences import fenced
 
 
 def piece(path: str, kind: str = "file", language: str = "python") -> Piece:

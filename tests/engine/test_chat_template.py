@@ -90,6 +90,13 @@ def test_a_template_that_fails_is_a_refusal(template: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_a_last_message_of_the_assistants_is_its_answers_beginning() -> None:
+    asked = [ChatMessage("user", "Hi")]
+    whole = chat_segments(QWEN, [*asked, ChatMessage("assistant", "<|im_end|> He")])
+    assert whole[:-1] == chat_segments(QWEN, asked)[:-1]
+    assert whole[-1] == Text("assistant\n<|im_end|> He")
+
+
 def test_what_templates_of_packages_use() -> None:
     template = (
         "{%- set ns = namespace(found=false, last=0) %}"
@@ -99,10 +106,10 @@ def test_what_templates_of_packages_use() -> None:
         "{%- if tools is defined and tools %}{{ tools | tojson }}{% endif %}"
         "{%- for i in range(2) %}{{ i }}{% endfor %}{{ messages[0].name or 'nobody' }}"
     )
-    messages = [ChatMessage("user", "one"), ChatMessage("assistant", "two")]
+    messages = [ChatMessage("assistant", "two"), ChatMessage("user", "one")]
     segments = chat_segments(template, messages)
     assert "".join(each.text for each in segments if isinstance(each, Text)) == (
-        'ASSISTANT:twoUSER:one/2{"a": "é<"}01nobody'
+        'USER:oneASSISTANT:two/2{"a": "é<"}01nobody'
     )
 
 

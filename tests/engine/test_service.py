@@ -303,6 +303,19 @@ def test_malformed_messages_are_refused(engine: RunningEngine, messages: Any) ->
     assert "message" in error_of(response)["message"]
 
 
+def test_an_answer_that_is_begun_is_gone_on_with_and_healed(engine: RunningEngine) -> None:
+    path = "/v1/chat/completions"
+    question = {"role": "user", "content": "hello"}
+    asked = {"messages": [question], "max_tokens": 6}
+    begun = {**asked, "messages": [question, {"role": "assistant", "content": "retu"}]}
+    plain, more = (engine.http.post(path, json=body).json()["usage"] for body in (asked, begun))
+    assert more["prompt_tokens"] > plain["prompt_tokens"]
+    healed = engine.events(path, {**begun, "heal": True})
+    assert healed[-1]["extra"]["healing_tokens"] >= 1 and "mean_logprob" in healed[-1]["extra"]
+    response = engine.http.post(path, json={**asked, "heal": True})
+    assert response.status_code == 400 and "assistant" in error_of(response)["message"]
+
+
 def test_openais_content_parts_and_limits_are_taken(engine: RunningEngine) -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     body = {"messages": [{"role": "user", "content": parts}], "max_completion_tokens": 3}

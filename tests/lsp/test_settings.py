@@ -27,6 +27,10 @@ from fimble.lsp.settings import LogSettings, Settings, merge_settings, parse_set
             {"completion.enabled": False, "completion": {"excludePatterns": [".env"]}},
             Settings(completion=CompletionSettings(enabled=False, exclude_patterns=(".env",))),
         ),
+        (
+            {"provider": "webgpu", "chatModel": "my-14b", "chatProvider": "DML"},
+            Settings(provider="webgpu", chat_model="my-14b", chat_provider="DML"),
+        ),
         ({"client": {"anything": 1}, "trace": {"server": "off"}}, Settings()),
     ],
 )

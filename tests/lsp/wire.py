@@ -17,6 +17,7 @@ from typing import Any
 
 from fimble.engine.base import Engine
 from fimble.engine.client import EngineEvent
+from fimble.lsp.roles import ModelChoice, Roles
 from fimble.lsp.server import FimbleServer
 from fimble.lsp.transport import messages_from, read_in_thread
 from tests.support.waiting import PATIENCE
@@ -145,13 +146,16 @@ def completion_params(uri: str, line: int, character: int) -> dict[str, Any]:
 
 @dataclass
 class Session:
-    """A running server and the client on it. ``tell`` lets something happen to the engine."""
+    """A running server and the client on it. ``tell`` lets something happen to the engine,
+    ``choices`` are the models and providers of ``engines``.
+    """
 
     wire: Wire
     server: FimbleServer
     serving: asyncio.Task[int]
     engines: list[Any]
     tell: Callable[[EngineEvent], None]
+    choices: list[ModelChoice]
 
 
 @contextlib.asynccontextmanager
@@ -162,14 +166,16 @@ async def in_process(
     to_server, from_client = os.pipe()
     to_client, from_server = os.pipe()
     engines: list[Engine] = []
+    choices: list[ModelChoice] = []
     listeners: list[Callable[[EngineEvent], None]] = []
 
-    def connect(name: str, on_event: Callable[[EngineEvent], None]) -> Engine:
+    def connect(choice: ModelChoice, on_event: Callable[[EngineEvent], None]) -> Engine:
         listeners.append(on_event)
-        engines.append(make_engine(name))
+        engines.append(make_engine(choice.model))
+        choices.append(choice)
         return engines[-1]
 
-    server = FimbleServer(connect, model=model)
+    server = FimbleServer(connect, roles=Roles(ModelChoice(model)))
     serving = asyncio.create_task(
         server.run(io.FileIO(to_server, "rb"), io.FileIO(from_server, "wb"))
     )
@@ -177,7 +183,7 @@ async def in_process(
     reader = read_in_thread(io.FileIO(to_client, "rb"))
     reading = asyncio.create_task(wire.read(reader))
     try:
-        yield Session(wire, server, serving, engines, lambda event: listeners[-1](event))
+        yield Session(wire, server, serving, engines, lambda event: listeners[-1](event), choices)
     finally:
         with contextlib.suppress(OSError):
             os.close(from_client)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fimble.assist.chat_layout import CHAT_LAYOUT_TOKENS
 from fimble.assist.layout import LAYOUT_TOKENS
 from fimble.assist.settings import CompletionSettings
 from fimble.engine.base import ModelInfo
@@ -56,8 +57,10 @@ def budget_for(info: ModelInfo, settings: CompletionSettings) -> Budget:
         min(ANSWER_FLOOR, settings.max_tokens),
         min(settings.max_tokens, max(1, info.window // 2)),
     )
-    typed = min(TYPED_TOKENS, info.window // 8) if info.continuation and info.healing else 0
-    room = max(0, info.window - answer - LAYOUT_TOKENS - typed)
+    grows = (info.continuation and info.healing) or not info.fim
+    typed = min(TYPED_TOKENS, info.window // 8) if grows else 0
+    layout = LAYOUT_TOKENS if info.fim else CHAT_LAYOUT_TOKENS
+    room = max(0, info.window - answer - layout - typed)
     ceiling = min(settings.max_prompt_tokens, room)
     floor = min(PROMPT_FLOOR, ceiling)
     times = _COLD if info.continuation else _WARM_SHARE

@@ -71,6 +71,7 @@ class CompletionResult:
             context = suggestion.context
             result["sections"] = [asdict(section) for section in context.sections]
             result["typed"] = suggestion.typed
+            result["layout"] = suggestion.layout
             result["budget_tokens"] = context.budget_tokens
             result["left_out"] = [asdict(item) for item in context.left_out]
         return result

@@ -21,9 +21,8 @@ from fimble.assist.settings import CompletionSettings
 from fimble.assist.stops import Stops
 from fimble.assist.suggestion import Source, Suggestion, suggestion_from
 from fimble.assist.trim import trim
-from fimble.engine.base import Engine, ModelInfo
+from fimble.engine.base import Engine
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, Priority, Usage
-from fimble.errors import ModelError
 from fimble_context.syntax import Document
 
 __all__ = ["CompletionService", "Suggestion"]
@@ -76,7 +75,7 @@ class CompletionService:
         with the first line of a block where the model is too slow for all of it: the rest is
         made meanwhile (see ``Suggestion.growing``). Cancelling the task
         cancels the work at the engine, unless ``keep`` was called first. Raises
-        ``ModelError`` for a model that cannot complete, and ``EngineError``.
+        ``EngineError``, also for a model that can neither fill in the middle nor chat.
         """
         place = place_of(document, offset, settings.multiline)
         found = self._memory.find(name, place)
@@ -94,13 +93,11 @@ class CompletionService:
             found, source = await self._ask(name, place, settings, "completion", least), "engine"
             await self._wait(found, place, hurried)
         found.answer.ahead = False
-        prompt = found.answer.prompt
         suggestion = suggestion_from(
             found.answer,
             place,
-            prompt.context,
+            found.answer.prompt,
             accepted=found.typed,
-            typed=prompt.typed,
             source=source,
             least_confidence=least,
         )
@@ -204,13 +201,13 @@ class CompletionService:
     ) -> Remembered:
         """Starts an answer at the engine and remembers it for the place."""
         info = await self._engine.model_info()
-        _require_fim(info)
         budget = budget_for(info, settings)
         prompt = await self._prompts.prompt_for(name, place, info, budget)
         request = CompletionRequest(
             prompt.segments,
+            messages=prompt.messages,
             max_tokens=budget.answer,
-            stop=("\n",) if _ends_with_line(place, settings) else (),
+            stop=_stop_strings(place, settings, prompt),
             priority=priority,
             document=name,
             heal=bool(prompt.typed),
@@ -271,6 +268,7 @@ class CompletionService:
             prompt = found.answer.prompt
             request = CompletionRequest(
                 prompt.segments,
+                messages=prompt.messages,
                 max_tokens=budget_for(await self._engine.model_info(), settings).answer,
                 temperature=_TEMPERATURE,
                 top_p=_TOP_P,
@@ -278,7 +276,7 @@ class CompletionService:
                 n=settings.candidates - 1,
                 # Not the document's name: it must not replace the answer it stands beside.
                 document=f"{name}#alternatives",
-                stop=("\n",) if _ends_with_line(place, settings) else (),
+                stop=_stop_strings(place, settings, prompt),
                 heal=bool(prompt.typed),
             )
             texts, usage = await _texts(self._engine.complete(request))
@@ -309,6 +307,11 @@ def _ends_with_line(place: Place, settings: CompletionSettings) -> bool:
     return place.one_line or not place.code or settings.multiline == "never"
 
 
+def _stop_strings(place: Place, settings: CompletionSettings, prompt: Prompt) -> tuple[str, ...]:
+    line = ("\n",) if _ends_with_line(place, settings) else ()
+    return (*line, prompt.end) if prompt.end else line
+
+
 def _stops(place: Place, settings: CompletionSettings) -> Stops:
     """Where the answer ends that is made: the rest of a block goes on being made behind the
     line that is shown.
@@ -336,12 +339,3 @@ def _is_whole_line(text: str, place: Place, slow: bool) -> bool:
     if line.rstrip().endswith((":", "{", "(", "[", ",", "\\")):
         return False
     return badness(place, line) <= badness(place, "")
-
-
-def _require_fim(info: ModelInfo) -> None:
-    if not info.fim:
-        raise ModelError(
-            f"The model {info.name} does not know fill-in-the-middle: it can chat, "
-            "but not complete code.",
-            next_step="Use a Qwen2.5-Coder package, such as qwen2.5-coder-0.5b.",
-        )

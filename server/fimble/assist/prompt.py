@@ -1,5 +1,7 @@
 """The prompt of a completion: a context within the budget, laid out, anchored where that pays.
 
+For a model that does not know fill-in-the-middle it is a chat (``chat_layout``).
+
 Keeps token counts and anchors between requests. Asks the engine for token counts only.
 """
 
@@ -7,32 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from fimble.assist.anchor import Anchors, anchor_at, anchor_of, anchored
 from fimble.assist.budget import Budget
+from fimble.assist.chat_layout import chat_prompt
 from fimble.assist.layout import completion_prompt
 from fimble.assist.place import Place
 from fimble.assist.tokens import TokenCounts
 from fimble.engine.base import Engine, ModelInfo
-from fimble.engine.protocol import Segment
+from fimble.engine.protocol import ChatMessage, Segment
 from fimble_context.assembly import Context, TokenCounter, assemble
 from fimble_context.syntax import Document
 
-__all__ = ["Assemble", "Prompt", "Prompts", "own_text_only"]
+__all__ = ["Assemble", "Layout", "Prompt", "Prompts", "own_text_only"]
 
 #: ``assemble`` of ``fimble_context`` with or without a workspace: document, offset, budget in
 #: tokens, counter.
 Assemble: TypeAlias = Callable[[Document, int, int, TokenCounter], Context]
 
 
+#: ``fim``: control tokens for fill-in-the-middle; ``chat``: the fall-back prompt.
+Layout = Literal["fim", "chat"]
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Segments for the engine, and what they were made of. ``typed`` is to be healed."""
+    """Segments for the engine, and what they were made of. ``typed`` is to be healed.
+
+    For a model that can only chat there are ``messages`` instead, and ``end`` ends its answer.
+    """
 
     segments: tuple[Segment, ...]
     context: Context
     typed: str = ""
+    messages: tuple[ChatMessage, ...] = ()
+    end: str = ""
+
+    @property
+    def layout(self) -> Layout:
+        """In which way it asks."""
+        return "chat" if self.messages else "fim"
 
 
 def own_text_only(document: Document, offset: int, budget: int, count: TokenCounter) -> Context:
@@ -51,17 +68,23 @@ class Prompts:
 
     async def prompt_for(self, name: str, place: Place, info: ModelInfo, budget: Budget) -> Prompt:
         """The prompt for ``place`` in the document ``name``."""
-        if not (info.continuation and info.healing):
+        kept = info.continuation and info.healing
+        if info.fim and not kept:
             context = await self._context(place.document, place.offset, info, budget)
             return Prompt(completion_prompt(context), context)
-        anchor = self.anchors.get(name, place)
+        anchor = self.anchors.get(name, place) if kept else None
         if anchor is None:
             document, offset = anchor_at(place)
             context = await self._context(document, offset, info, budget)
             anchor = anchor_of(context, document, offset)
-            self.anchors.set(name, anchor)
+            if kept:
+                self.anchors.set(name, anchor)
         prompt = anchored(anchor, place)
-        return Prompt(prompt.segments, anchor.context, prompt.typed)
+        if info.fim:
+            return Prompt(prompt.segments, anchor.context, prompt.typed)
+        language = place.language.id if place.language is not None else ""
+        chat = chat_prompt(anchor.context, prompt.typed, language)
+        return Prompt((), anchor.context, prompt.typed, chat.messages, chat.end)
 
     async def _context(
         self, document: Document, offset: int, info: ModelInfo, budget: Budget

@@ -7,6 +7,7 @@ from typing import Literal
 
 from fimble.assist.answer import Answer
 from fimble.assist.place import Place
+from fimble.assist.prompt import Layout, Prompt
 from fimble.assist.trim import trim
 from fimble.engine.protocol import FinishReason, Timings, Usage
 from fimble_context.assembly import Context
@@ -24,9 +25,9 @@ class Suggestion:
 
     ``alternatives`` are other texts for the same range. ``context`` is what the prompt was
     made of, and ``typed`` what stood behind it as the middle's beginning; both are of the
-    prompt that the answer was made for. Where ``source`` is not the engine, no model was asked
-    for this, and ``usage`` is nothing. ``confidence`` is the mean probability of a token, if known.
-    ``growing`` says that more is being made than was waited for.
+    prompt that the answer was made for, as is ``layout``. Where ``source`` is not the engine, no
+    model was asked for this, and ``usage`` is nothing. ``confidence`` is the mean probability of a
+    token, if known. ``growing`` says that more is being made than was waited for.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Suggestion:
     finish: FinishReason
     context: Context
     typed: str = ""
+    layout: Layout = "fim"
     confidence: float | None = None
     source: Source = "engine"
     growing: bool = False
@@ -63,10 +65,9 @@ class Suggestion:
 def suggestion_from(
     answer: Answer,
     place: Place,
-    context: Context,
+    prompt: Prompt,
     *,
     accepted: str,
-    typed: str,
     source: Source,
     least_confidence: float,
 ) -> Suggestion:
@@ -85,8 +86,9 @@ def suggestion_from(
         model=answer.model,
         provider=answer.provider,
         finish=answer.finish or "stop",
-        context=context,
-        typed=typed,
+        context=prompt.context,
+        typed=prompt.typed,
+        layout=prompt.layout,
         confidence=answer.confidence,
         source=source,
         growing=answer.finish is None,

@@ -24,10 +24,11 @@ import jinja2
 from jinja2 import nodes
 
 from fimble import system
+from fimble.assist.fences import fenced
 from fimble.errors import TemplateFailed
 from fimble.template_bounds import BoundedEnvironment, TooMuch, require_room
 
-__all__ = ["Templates", "fence_for", "fenced", "find_templates"]
+__all__ = ["Templates", "find_templates"]
 
 #: The largest template, in bytes.
 LARGEST_TEMPLATE = 64 * 1024
@@ -79,22 +80,6 @@ class Templates:
             except Exception as error:
                 # A template is a program of someone else's and may fail in any way.
                 raise _failed(self._loader.where(name), error) from error
-
-
-def fence_for(text: str) -> str:
-    """A Markdown fence that no line of ``text`` can close: three backticks or more."""
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return "`" * max(3, longest + 1)
-
-
-def fenced(text: str, language: str = "") -> str:
-    """``text`` as a fenced code block of Markdown, whatever fences are in it."""
-    fence = fence_for(text)
-    end = "" if text.endswith("\n") or not text else "\n"
-    return f"{fence}{language}\n{text}{end}{fence}"
 
 
 class _Loader(jinja2.BaseLoader):

@@ -63,13 +63,15 @@ def _print_sections(result: CompletionResult) -> None:
     context = result.suggestion.context
     used = sum(section.tokens for section in context.sections)
     click.echo(f"prompt: {used} of {context.budget_tokens} tokens")
+    if result.suggestion.layout == "chat":
+        click.echo(f"{result.suggestion.model} is a chat model: asked by the fall-back prompt")
     for section in context.sections:
         title = f"── {section.kind}: {section.path} ({section.tokens} tokens; {section.reason})"
         click.echo(click.style(title, fg="cyan"))
         click.echo(section.text)
     typed = result.suggestion.typed
     if typed:
-        title = "── typed: the line so far, which the answer continues (behind fim_middle)"
+        title = "── typed: the line so far, which the answer continues"
         click.echo(click.style(title, fg="cyan"))
         click.echo(typed)
     for left_out in context.left_out:

@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from fimble.models.providers import SETTABLE
+from fimble.models.genai_config import SETTABLE
 from fimble.progress import Progress, ProgressEvent
 
 __all__ = [

@@ -75,8 +75,12 @@ def parse_chat(body: Any) -> tuple[list[ChatMessage], CompletionRequest, bool]:
     if "max_completion_tokens" in fields and "max_tokens" not in fields:
         fields = {**fields, "max_tokens": fields["max_completion_tokens"]}
     request = _request(fields, "", "chat", default)
+    heal = _bool(fields, "heal")
+    if heal and messages[-1].role != "assistant":
+        raise _rejected("heal needs a last message of the assistant's, to go on with")
     request = replace(
         request,
+        heal=heal,
         temperature=None if fields.get("temperature") is None else request.temperature,
         top_p=None if fields.get("top_p") is None else request.top_p,
         top_k=None if fields.get("top_k") is None else request.top_k,

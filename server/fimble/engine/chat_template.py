@@ -32,9 +32,13 @@ _CONTROL = re.compile("|".join(re.escape(spelling) for spelling in _CONTROL_NAME
 def chat_segments(template: str, messages: Sequence[ChatMessage]) -> list[Segment]:
     """The prompt for the assistant's next turn. Raises RequestRejected.
 
+    Where the last message is the assistant's, it is the beginning of that turn, to go on with.
     Contents are passed on exactly, apart from white space at their ends where the template
     trims; a template that changes them otherwise cannot be used.
     """
+    messages, begun = list(messages), ""
+    if messages and messages[-1].role == "assistant":
+        begun = messages.pop().content
     # Unknown to whoever wrote the messages, and nothing a template would change.
     mark = f"CONTENT{secrets.token_hex(12)}N"
     listed = [
@@ -61,7 +65,7 @@ def chat_segments(template: str, messages: Sequence[ChatMessage]) -> list[Segmen
             segments.append(Text(messages[int(piece)].content))
         else:
             segments.extend(_template_segments(piece))
-    return _joined(segments)
+    return _joined([*segments, Text(begun)])
 
 
 class _Environment(BoundedEnvironment):

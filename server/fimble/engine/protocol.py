@@ -103,7 +103,8 @@ class CompletionRequest:
     """One request to continue a prompt. Counts are tokens.
 
     With ``messages`` it is a chat instead, and the engine makes its prompt of them by the
-    package's own template. A chat is neither healed nor has it log-probabilities.
+    package's own template. A last message of the assistant's is the answer's beginning, which
+    alone is healed. A chat has no log-probabilities.
 
     ``temperature``, ``top_p``, ``top_k`` and ``repetition_penalty`` may be None: what the
     package says.

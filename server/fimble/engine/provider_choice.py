@@ -14,9 +14,9 @@ from pathlib import Path
 from fimble.engine.package import PackageConfig
 from fimble.engine.plugins import trusted_library
 from fimble.errors import FimbleError, LoadFailed
-from fimble.models.genai_config import canonical_provider
+from fimble.models.genai_config import SETTABLE, canonical_provider
 from fimble.models.inspection import Inspection, inspect_package
-from fimble.models.providers import SETTABLE, provider_refusal, this_machine
+from fimble.models.providers import provider_refusal, this_machine
 from fimble.models.store import Package
 
 __all__ = ["ProviderChoice", "better_next_step", "choose_provider", "inspection_of"]

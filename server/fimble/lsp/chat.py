@@ -129,7 +129,7 @@ class Chat:
         self._names = NameCompleter(self.sources)
         self._templates: tuple[Policy, Templates] | None = None
         self.service = ChatService(
-            lambda: host.engine,
+            lambda: host.chat_engine,
             self.sources,
             self.templates,
             lambda: settings().chat,
@@ -223,13 +223,13 @@ class Chat:
         except FimbleError as error:
             raise self._failure(error) from error
         if answer.model:
-            self._host.worked(answer.model, answer.provider)
+            self._host.chat_worked(answer.model, answer.provider)
             _log(answer)
         return answer
 
     def _failure(self, error: FimbleError) -> JsonRpcException:
         if isinstance(error, EngineError):
-            self._host.failed(error)
+            self._host.chat_failed(error)
         return failure(error)
 
     async def show_refused(self, text: str) -> str:

@@ -101,6 +101,7 @@ class Commands:
             **shown,
             "sections": [asdict(section) for section in context.sections],
             "typed": prompt.typed,
+            "layout": prompt.layout,
             "budget_tokens": context.budget_tokens,
             "left_out": [asdict(item) for item in context.left_out],
         }

@@ -107,7 +107,7 @@ class EditHost(DocumentListener):
             if not self._typed[key]:
                 del self._typed[key]
                 self._closed.discard(key)
-        self._host.worked(outcome.model, outcome.provider)
+        self._host.chat_worked(outcome.model, outcome.provider)
         _log(outcome)
         return edit
 
@@ -130,7 +130,7 @@ class EditHost(DocumentListener):
 
     async def _refused(self, error: FimbleError) -> JsonRpcException:
         if isinstance(error, EngineError):
-            self._host.failed(error)
+            self._host.chat_failed(error)
         refusal = failure(error)
         if isinstance(error, EditRefused) and error.answer:
             refusal.data = {**(refusal.data or {}), "answer": error.answer}

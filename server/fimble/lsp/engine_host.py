@@ -1,5 +1,9 @@
 """The engine of this session: warmed, shown in the status line, exchanged for another model.
 
+One model may do all, or one completes and another chats and edits: then there are two
+connections to the one engine process, which decides whether both models fit. The status line
+is about completion.
+
 Wraps what ``fimble.engine`` provides with what an editor shows of it. The engine process
 outlives the session; only the connection ends with it.
 """
@@ -20,27 +24,28 @@ from fimble.engine.client import EngineEvent
 from fimble.errors import EngineUnavailable, FimbleError
 from fimble.lsp.messages import Messages
 from fimble.lsp.progress import LoadProgress
+from fimble.lsp.roles import ModelChoice, Roles
 from fimble.lsp.status import StatusLine
 
 __all__ = ["Connect", "EngineHost"]
 
 logger = logging.getLogger(__name__)
 
-#: Makes the engine for a model (name or path; "" leaves the choice to the engine).
-Connect: TypeAlias = Callable[[str, Callable[[EngineEvent], None]], Engine]
+#: Makes the engine for a model.
+Connect: TypeAlias = Callable[[ModelChoice, Callable[[EngineEvent], None]], Engine]
 
 #: Editors cancel a request when a key is pressed, and ask again a moment later.
 _GRACE_SECONDS = 0.03
 
 
 class EngineHost:
-    """The current engine and the completion service on it."""
+    """The current engine, the completion service on it, and the engine for chat and edits."""
 
     def __init__(
         self,
         connect: Connect,
         *,
-        model: str,
+        roles: Roles,
         status: StatusLine,
         messages: Messages,
         progress: LoadProgress,
@@ -48,7 +53,7 @@ class EngineHost:
         on_call: Callable[[ModelCall], None] = lambda call: None,
     ) -> None:
         self._connect = connect
-        self.model = model
+        self.roles = roles
         self._status = status
         self._messages = messages
         self._progress = progress
@@ -60,7 +65,9 @@ class EngineHost:
         self._on_call = on_call
         self._settings = CompletionSettings()
         self._info: ModelInfo | None = None
-        self._engine = connect(model, self._on_event)
+        self._engine = connect(roles.completion, self._on_event)
+        # Made when it is first asked for: many sessions never chat.
+        self._chat_engine: Engine | None = None
         self.completions = self._service()
 
     def _service(self) -> CompletionService:
@@ -70,8 +77,17 @@ class EngineHost:
 
     @property
     def engine(self) -> Engine:
-        """The engine of the moment."""
+        """The engine of the moment for completion."""
         return self._engine
+
+    @property
+    def chat_engine(self) -> Engine:
+        """The engine of the moment for chat and edits."""
+        if self.roles.same:
+            return self._engine
+        if self._chat_engine is None:
+            self._chat_engine = self._connect(self.roles.chat, self._on_chat_event)
+        return self._chat_engine
 
     def use_settings(self, settings: CompletionSettings) -> None:
         """The settings of the moment: the budget that is shown follows from them."""
@@ -89,19 +105,24 @@ class EngineHost:
         else:
             self.works = True
             self._info = info
-            self._status.ready(info.name, info.provider, budget_for(info, self._settings))
+            budget = budget_for(info, self._settings)
+            self._status.ready(info.name, info.provider, budget, _how_it_completes(info))
             self._progress.end()
 
-    def use_model(self, model: str) -> Engine:
-        """Goes over to another model; the former engine, to be closed, is returned."""
-        former, self.model = self._engine, model
-        self.warmed = self.works = False
-        self._info = None
-        self.completions.end_all()
-        self._engine = self._connect(model, self._on_event)
-        self.completions = self._service()
+    def use(self, roles: Roles) -> list[Engine]:
+        """Goes over to other models; the engines that are to be closed are returned."""
+        former, self.roles = self.roles, roles
+        closed = [] if self._chat_engine is None else [self._chat_engine]
+        self._chat_engine = None
+        if roles.completion != former.completion:
+            closed.append(self._engine)
+            self.warmed = self.works = False
+            self._info = None
+            self.completions.end_all()
+            self._engine = self._connect(roles.completion, self._on_event)
+            self.completions = self._service()
         self._messages.start_over()
-        return former
+        return closed
 
     def failed(self, error: FimbleError) -> None:
         """Shows a failure of the engine: a message, once, and the status line."""
@@ -112,17 +133,41 @@ class EngineHost:
         self._status.engine("error", str(error))
         self._progress.end()
 
+    def chat_failed(self, error: FimbleError) -> None:
+        """``failed`` for the engine of chat and edits; completion may work all the same."""
+        if self.roles.same:
+            self.failed(error)
+            return
+        self._messages.error(error)
+        self._progress.end()
+
+    def chat_worked(self, model: str, provider: str) -> None:
+        """``worked`` for the engine of chat and edits."""
+        if self.roles.same:
+            self.worked(model, provider)
+
     def worked(self, model: str, provider: str) -> None:
         """The engine answered: what was wrong before is over."""
         self._death_told = False
         self.works = True
         self._messages.recovered()
-        self._status.ready(model, provider)
+        how = "" if self._info is None else _how_it_completes(self._info)
+        self._status.ready(model, provider, message=how)
 
     async def aclose(self) -> None:
         """Ends the connection. The engine lives on for other windows."""
         self._progress.end()
         await self._engine.aclose()
+        if self._chat_engine is not None:
+            await self._chat_engine.aclose()
+
+    def _on_chat_event(self, event: EngineEvent) -> None:
+        """What another model is at is no state of completion."""
+        if event.kind in ("starting", "loading", "stage"):
+            logger.info("engine %s, for chat: %s", event.kind, event.message)
+            self._progress.report(event.message)
+        else:
+            self._on_event(event)
 
     def _on_event(self, event: EngineEvent) -> None:
         logger.info("engine %s: %s", event.kind, event.message)
@@ -141,3 +186,10 @@ class EngineHost:
         else:
             # "failed" comes with an error that whoever asked reports; "ready" with an answer.
             self._progress.end()
+
+
+def _how_it_completes(info: ModelInfo) -> str:
+    """For the status line, where it is not as it should be."""
+    if info.fim:
+        return ""
+    return f"{info.name} is a chat model: it completes by a fall-back prompt."

@@ -13,6 +13,7 @@ from fimble.engine.client import EngineEvent, LocalEngine
 from fimble.lsp.engine_host import Connect
 from fimble.lsp.lifecycle import end_process, spare_collector
 from fimble.lsp.logs import start_logging
+from fimble.lsp.roles import ModelChoice, Roles
 from fimble.lsp.server import FimbleServer
 from fimble.lsp.transport import take_standard_streams
 
@@ -24,12 +25,16 @@ logger = logging.getLogger(__name__)
 def serve(
     model: str | None,
     *,
+    provider: str = "",
+    chat_model: str = "",
+    chat_provider: str = "",
     connect: Connect | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Serves one editor over standard input and output until it is done; the exit code.
 
-    ``model`` is a package's name or path; None leaves it to the settings. 0 after
+    ``model`` is a package's name or path; None leaves it to the settings. ``provider`` computes
+    it, and ``chat_model`` and ``chat_provider`` are for chat and edits, likewise. 0 after
     ``shutdown`` and ``exit``, 1 after any other end, such as the editor's death. ``clock``:
     see ``FimbleServer``.
     """
@@ -37,8 +42,10 @@ def serve(
     start_logging()
     logger.info("fimble %s serves", __version__)
 
+    given = Roles(ModelChoice(model or "", provider), ModelChoice(chat_model, chat_provider))
+
     async def run() -> int:
-        server = FimbleServer(connect or _local_engine, model=model or "", clock=clock)
+        server = FimbleServer(connect or _local_engine, roles=given, clock=clock)
         return await server.run(stdin, stdout)
 
     spare_collector()
@@ -64,5 +71,5 @@ def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-def _local_engine(model: str, on_event: Callable[[EngineEvent], None]) -> Engine:
-    return LocalEngine(model=model, on_event=on_event)
+def _local_engine(choice: ModelChoice, on_event: Callable[[EngineEvent], None]) -> Engine:
+    return LocalEngine(model=choice.model, provider=choice.provider, on_event=on_event)

@@ -35,6 +35,7 @@ from fimble.lsp.notebook import SYNC
 from fimble.lsp.offers import ACCEPTED, PARTIALLY_ACCEPTED, Offers
 from fimble.lsp.progress import LoadProgress
 from fimble.lsp.protocol import FimbleProtocol
+from fimble.lsp.roles import Roles, roles_from
 from fimble.lsp.settings import Settings
 from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.status import StatusLine
@@ -54,7 +55,7 @@ _LAST_MESSAGES_SECONDS = 5.0
 class FimbleServer(LanguageServer):
     """One editor window's server. ``connect`` makes the engine for a model.
 
-    ``model`` is what the command line chose (name or path); it takes precedence over the
+    ``roles`` is what the command line chose (names or paths); it takes precedence over the
     settings, which may name installed packages only. ``clock`` (monotonic seconds) is what
     statistics are timed by.
     """
@@ -65,7 +66,7 @@ class FimbleServer(LanguageServer):
         self,
         connect: Connect,
         *,
-        model: str = "",
+        roles: Roles | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
@@ -75,7 +76,7 @@ class FimbleServer(LanguageServer):
             converter_factory=default_converter,
             notebook_document_sync=SYNC,
         )
-        self._model = model
+        self._given = roles or Roles()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         self._initialized = False
@@ -90,7 +91,7 @@ class FimbleServer(LanguageServer):
         self.statistics = SessionStatistics(self.documents, clock)
         self.host = EngineHost(
             connect,
-            model=model,
+            roles=roles_from(Settings(), self._given),
             status=self.status,
             messages=self.messages,
             progress=self.load_progress,
@@ -138,7 +139,7 @@ class FimbleServer(LanguageServer):
             start=self._start,
         )
         edits = EditService(
-            lambda: self.host.engine,
+            lambda: self.host.chat_engine,
             self.chat.sources,
             self.chat.templates,
             lambda: self.configuration.current.edit,
@@ -332,10 +333,12 @@ class FimbleServer(LanguageServer):
 
     def _settings_changed(self, settings: Settings) -> None:
         set_level(settings.log.level)
-        model = self._model or settings.model
-        if model != self.host.model:
-            self.suggestions.supersede_all()
-            self._start(self.host.use_model(model).aclose())
+        roles = roles_from(settings, self._given)
+        if roles != self.host.roles:
+            if roles.completion != self.host.roles.completion:
+                self.suggestions.supersede_all()
+            for engine in self.host.use(roles):
+                self._start(engine.aclose())
         if self._initialized:  # before that nothing may be sent, and more is to come
             self._apply(settings)
 

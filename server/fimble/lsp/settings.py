@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fimble.assist.settings import ChatSettings, CompletionSettings, EditSettings
+from fimble.models.genai_config import SETTABLE
 
 __all__ = ["LogSettings", "Settings", "merge_settings", "parse_settings"]
 
@@ -34,6 +35,13 @@ def _check_package_name(value: str) -> str | None:
     return None
 
 
+def _check_provider(value: str) -> str | None:
+    """Why ``value`` is no provider; None if it is one, or nothing is set."""
+    if value and value.lower() not in SETTABLE:
+        return f"one of {', '.join(SETTABLE)}, or empty for the package's own provider"
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     """``level`` is what the server's log has at least; ``debug`` also goes to standard error."""
@@ -43,16 +51,21 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. ``model`` names a package; "" leaves the choice to the engine.
+    """All settings. ``model`` names a package; "" leaves the choice to the engine. ``provider``
+    is what computes it; "" is the package's own.
 
-    ``statistics`` lets numbers about suggestions be kept on this machine.
+    ``chat_model`` is another one for chat and edits, with ``chat_provider``; "" means the same
+    model for all. ``statistics`` lets numbers about suggestions be kept on this machine.
     """
 
     chat: ChatSettings = field(default_factory=ChatSettings)
+    chat_model: str = field(default="", metadata={"check": _check_package_name})
+    chat_provider: str = field(default="", metadata={"check": _check_provider})
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     edit: EditSettings = field(default_factory=EditSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: str = field(default="", metadata={"check": _check_package_name})
+    provider: str = field(default="", metadata={"check": _check_provider})
     statistics: bool = True
 
 

@@ -49,11 +49,16 @@ class StatusLine:
         self._engine = replace(self._engine, state=state, message=message)
         self._send()
 
-    def ready(self, model: str, provider: str, budget: Budget | None = None) -> None:
-        """The model is loaded; ``budget`` is how long prompts and answers are here, if new."""
+    def ready(
+        self, model: str, provider: str, budget: Budget | None = None, message: str = ""
+    ) -> None:
+        """The model is loaded; ``budget`` is how long prompts and answers are here, if new.
+
+        ``message`` is what a user should know of how it completes.
+        """
         if budget is not None:
             self._budget = _shown_budget(budget)
-        self._engine = _Shown("ready", "", model, provider)
+        self._engine = _Shown("ready", message, model, provider)
         self._send()
 
     def show_budget(self, budget: Budget) -> None:

@@ -19,6 +19,7 @@ from fimble.models.package_json import begins_with_bom, read_json_object
 
 __all__ = [
     "CONFIG_FILE",
+    "SETTABLE",
     "Decoder",
     "GenaiConfig",
     "Provider",
@@ -30,6 +31,9 @@ __all__ = [
 
 CONFIG_FILE = "genai_config.json"
 """What makes a folder a package."""
+
+SETTABLE = ("cpu", "webgpu", "dml", "cuda", "amdgpu", "ryzenai", "vitisai", "openvino", "qnn")
+"""Providers that a user may ask for, in place of a package's own."""
 
 _LARGEST = 4 << 20  # bytes
 _MOST_LAYERS = 4096

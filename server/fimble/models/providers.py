@@ -22,7 +22,6 @@ from fimble.models.inspection import Inspection
 from fimble.models.runtimes import Runtime, find_runtime, installed_runtimes
 
 __all__ = [
-    "SETTABLE",
     "Machine",
     "Refusal",
     "installed_release",
@@ -30,9 +29,6 @@ __all__ = [
     "provider_refusal",
     "this_machine",
 ]
-
-SETTABLE = ("cpu", "webgpu", "dml", "cuda", "amdgpu", "ryzenai", "vitisai", "openvino", "qnn")
-"""Providers that a user may ask for, in place of a package's own."""
 
 _RYZEN_AI = "onnxruntime-genai-directml-ryzenai"
 _WEBGPU = "onnxruntime-ep-webgpu"
