@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,44 @@ async def test_cancelled_after_any_token(tmp_path: Path, pieces: int) -> None:
     assert len(heard) == pieces and engine.cancelled == engine.requests
     engine.gate = None
     assert (await service.edit(request_for(SOURCE))).hunks  # nothing is held up
+
+
+async def test_cancelled_while_the_prompt_is_counted(tmp_path: Path) -> None:
+    engine = ScriptedEngine([fence("x = n + 1")])
+    counting = asyncio.Event()
+    real = engine.count_tokens
+
+    async def never(texts: Sequence[str]) -> list[int]:
+        counting.set()
+        await asyncio.Event().wait()
+        return []
+
+    engine.count_tokens = never  # type: ignore[method-assign]
+    service = service_on(engine, tmp_path)
+    work = asyncio.ensure_future(service.edit(request_for(SOURCE)))
+    await counting.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert engine.requests == []
+    engine.count_tokens = real  # type: ignore[method-assign]
+    assert (await service.edit(request_for(SOURCE))).hunks  # nothing is held up
+
+
+async def test_cancelled_in_the_second_try(tmp_path: Path) -> None:
+    engine = ScriptedEngine([fence("x = (n + 1"), fence("x = n + 1")], piece=2)
+    service = service_on(engine, tmp_path)
+    work: asyncio.Task[EditOutcome]
+
+    def on_tokens(_tokens: int) -> None:
+        if len(engine.requests) == 2:
+            work.cancel()
+
+    work = asyncio.ensure_future(service.edit(request_for(SOURCE), on_tokens))
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert len(engine.requests) == 2 and engine.cancelled == engine.requests[1:]
+    assert (await service.edit(request_for(SOURCE))).hunks
 
 
 async def test_what_the_engine_raises_is_passed_on(tmp_path: Path) -> None:
