@@ -55,6 +55,7 @@ async def test_result_as_json(tmp_path: Path) -> None:
             },
         ],
         "typed": "",
+        "layout": "fim",
         "budget_tokens": 2048,
         "left_out": [],
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,7 +19,11 @@ def test_all_figures_of_a_small_workspace(tmp_path: Path, monkeypatch: pytest.Mo
     folder.mkdir()
     for name in ("main", "first", "second"):
         source = f"def {name}(value):\n    return value\n"
-        (folder / f"{name}.py").write_text(source, encoding="utf-8", newline="\n")
+        path = folder / f"{name}.py"
+        path.write_text(source, encoding="utf-8", newline="\n")
+        # A file that changed a moment ago may change again at the same time stamp: it is read anew.
+        an_hour_ago = time.time() - 3600
+        os.utime(path, (an_hour_ago, an_hour_ago))
     said: list[str] = []
 
     cost = asdict(measure_context(folder, tmp_path / "index", 512, said.append, 120.0))

@@ -139,10 +139,10 @@ async def test_no_process_is_left_of_one_that_was_killed(quick_engine: LocalEngi
     await quick_engine.load()
     first = process()
     first.kill()
+    await eventually(lambda: not system.is_alive(first.pid))
     assert await text_of(quick_engine, SHORT)
     second = process()
     assert second.pid != first.pid
-    await eventually(lambda: not system.is_alive(first.pid))
     await asyncio.to_thread(control.stop)
     await eventually(lambda: not system.is_alive(second.pid))
     assert read_address() is None
