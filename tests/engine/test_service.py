@@ -311,7 +311,9 @@ def test_an_answer_that_is_begun_is_gone_on_with_and_healed(engine: RunningEngin
     plain, more = (engine.http.post(path, json=body).json()["usage"] for body in (asked, begun))
     assert more["prompt_tokens"] > plain["prompt_tokens"]
     healed = engine.events(path, {**begun, "heal": True})
-    assert healed[-1]["extra"]["healing_tokens"] >= 1 and "mean_logprob" in healed[-1]["extra"]
+    # What a random model says in place of the token taken back differs by the runtime.
+    assert healed[-1]["usage"]["prompt_tokens"] < more["prompt_tokens"]
+    assert "mean_logprob" in healed[-1]["extra"]
     response = engine.http.post(path, json={**asked, "heal": True})
     assert response.status_code == 400 and "assistant" in error_of(response)["message"]
 
