@@ -126,13 +126,16 @@ class Side:
         if self.used >= len(self.units) or room <= 0:
             return
         unit = self.units[self.used]
-        lengths = [n for n in range(1, len(unit)) if self._cuts_no_word(unit, n)]
-        fitting = bisect_right(
-            lengths, room, key=lambda length: count_tokens([self._clip(unit, length)])[0]
-        )
+
+        def tokens_of(length: int) -> int:
+            length = self._word_boundary(unit, length)
+            return count_tokens([self._clip(unit, length)])[0] if length else 0
+
+        # Lengths are looked at where the search comes by: a unit may be a very long line.
+        fitting = self._word_boundary(unit, bisect_right(range(1, len(unit)), room, key=tokens_of))
         if fitting == 0:
             return
-        piece = self._clip(unit, lengths[fitting - 1])
+        piece = self._clip(unit, fitting)
         (tokens,) = count_tokens([piece])
         # A longer text may have fewer tokens, but rarely.
         if tokens <= room and self.tokens + tokens >= least:
@@ -148,11 +151,15 @@ class Side:
         self.used, self.tokens = self.used + 1, self.tokens + tokens
         self.cut = self.exhausted = True
 
-    def _cuts_no_word(self, unit: str, length: int) -> bool:
-        """Whether a piece that long ends between words, and not with a blank."""
-        place = len(unit) - length if self.tail else length
-        blank = unit[place if self.tail else place - 1].isspace()
-        return not blank and not (_is_word(unit[place - 1]) and _is_word(unit[place]))
+    def _word_boundary(self, unit: str, length: int) -> int:
+        """The largest length up to ``length`` at which no word is cut and no blank is left."""
+        while length > 0:
+            place = len(unit) - length if self.tail else length
+            blank = unit[place if self.tail else place - 1].isspace()
+            if not blank and not (_is_word(unit[place - 1]) and _is_word(unit[place])):
+                break
+            length -= 1
+        return length
 
     def _clip(self, unit: str, length: int) -> str:
         return unit[-length:] if self.tail else unit[:length]

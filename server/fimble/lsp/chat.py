@@ -37,6 +37,7 @@ from fimble.assist.chat.tasks import TASKS
 from fimble.errors import EngineError, FimbleError
 from fimble.lsp.chat_params import (
     answer_to_json,
+    command_token,
     failure,
     object_of,
     plain,
@@ -45,7 +46,7 @@ from fimble.lsp.chat_params import (
     token_of,
 )
 from fimble.lsp.engine_host import EngineHost
-from fimble.lsp.progress import COMMAND_TOKEN, new_token, with_progress
+from fimble.lsp.progress import new_token, with_progress
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import OpenDocuments
 from fimble.lsp.workspace import WorkspaceHost
@@ -182,8 +183,7 @@ class Chat:
             conversation=f"{task}-{secrets.token_hex(6)}",
             attachments=attachments,
         )
-        token = token_of(given, "workDoneToken")
-        token = COMMAND_TOKEN.get() if token is None else token
+        token = command_token(given)
         if token is None and self.can_show_progress:
             token = await new_token(self._progress)
         title = TASKS[task].help.capitalize()

@@ -20,12 +20,14 @@ from fimble.assist.chat.pieces import Attachment
 from fimble.assist.chat.service import ChatAnswer, Question
 from fimble.errors import EditRefused, FimbleError
 from fimble.lsp.convert import document_path, range_of, span_of
+from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
 
 __all__ = [
     "answer_to_json",
+    "command_token",
     "failure",
     "object_of",
     "plain",
@@ -87,6 +89,12 @@ def token_of(params: Mapping[str, Any], name: str) -> str | int | None:
     if token is not None and not (isinstance(token, str | int) and not isinstance(token, bool)):
         raise _unusable(f"{name} must be a string or an integer.")
     return token
+
+
+def command_token(params: Mapping[str, Any]) -> str | int | None:
+    """The progress token of a command: among its arguments, else beside them in its request."""
+    token = token_of(params, "workDoneToken")
+    return COMMAND_TOKEN.get() if token is None else token
 
 
 def selection_from_json(value: Mapping[str, Any], documents: OpenDocuments) -> Attachment:

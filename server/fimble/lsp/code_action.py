@@ -24,10 +24,9 @@ from fimble.assist.edit.service import EditRequest
 from fimble.assist.edit.tasks import CUSTOM, TASKS, EditTask
 from fimble.errors import EditRefused
 from fimble.lsp.abilities import is_experimental
-from fimble.lsp.chat_params import failure, plain, range_from_json, token_of
+from fimble.lsp.chat_params import command_token, failure, plain, range_from_json
 from fimble.lsp.convert import span_of
 from fimble.lsp.edits import EditHost
-from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
@@ -241,8 +240,7 @@ class CodeActions:
         else:
             raise JsonRpcInvalidParams("fimble.edit takes one object, or [uri, range, text].")
         task = TASKS.get(given.get("task") or CUSTOM)
-        token = token_of(given, "workDoneToken")
-        token = COMMAND_TOKEN.get() if token is None else token
+        token = command_token(given)
         edit, outcome = await self._made(given, task.help.capitalize() if task else "Edit", token)
         applied = False
         if self._edits.abilities.applies:
