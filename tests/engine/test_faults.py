@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
@@ -36,16 +37,22 @@ def events() -> list[EngineEvent]:
     return []
 
 
+@asynccontextmanager
+async def engine_of(package: Path, events: list[EngineEvent]) -> AsyncIterator[LocalEngine]:
+    engine = LocalEngine(model=str(package), on_event=events.append)
+    yield engine
+    await engine.aclose()
+    await asyncio.to_thread(control.stop)
+
+
 @pytest.fixture
 async def engine(
     slow: Path, events: list[EngineEvent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[LocalEngine]:
     """One whose work takes long enough to be caught at it."""
     monkeypatch.setenv("FIMBLE_HOME", str(tmp_path / "home"))
-    engine = LocalEngine(model=str(slow), on_event=events.append)
-    yield engine
-    await engine.aclose()
-    await asyncio.to_thread(control.stop)
+    async with engine_of(slow, events) as engine:
+        yield engine
 
 
 @pytest.fixture
@@ -54,10 +61,8 @@ async def quick_engine(
 ) -> AsyncIterator[LocalEngine]:
     """One that loads at once."""
     monkeypatch.setenv("FIMBLE_HOME", str(tmp_path / "home"))
-    engine = LocalEngine(model=str(tiny), on_event=events.append)
-    yield engine
-    await engine.aclose()
-    await asyncio.to_thread(control.stop)
+    async with engine_of(tiny, events) as engine:
+        yield engine
 
 
 @pytest.fixture
