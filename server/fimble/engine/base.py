@@ -25,7 +25,8 @@ class ModelInfo:
     ``healing`` whether ``CompletionRequest.heal`` is obeyed. The speeds, in tokens per
     second, were measured when it was loaded; 0.0 where nobody has. ``notice`` is what the
     user should know of how it was loaded (less memory than wanted, another provider); mostly
-    empty. ``capabilities`` is what was probed, by name (``engine.capabilities``).
+    empty. ``capabilities`` is what was probed, by name (``engine.capabilities``). ``remote``
+    names the machine that prompts are sent to; empty where they stay on this one.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ModelInfo:
     healing: bool = False
     notice: str = ""
     capabilities: Mapping[str, bool] = field(default_factory=dict)
+    remote: str = ""
 
 
 class Engine(ABC):
