@@ -112,21 +112,21 @@ async def _form(model: str, ask: Ask, tokenizer: PackageTokenizer | None) -> Pro
         count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         return count if isinstance(count, int) else 0
 
-    fim_controls = len([part for part in _PROBE if isinstance(part, Control)])
-    as_text = await counted(prompt_body(_PROBE, "text", None))
-    if tokenizer is not None and tokenizer.has_fim:
+    controls = [CONTROL_TOKENS[part.name] for part in _PROBE if isinstance(part, Control)]
+    alone = await counted({"prompt": _PREFIX})
+    if tokenizer is not None and alone == len(tokenizer.encode_text(_PREFIX)):
+        # As many tokens as ours has: the vocabulary is the same.
         ids = tokenizer.encode_prompt(_PROBE)
-        # Two counts that agree tell that the vocabulary is the same.
-        if as_text == len(ids) and await counted({"prompt": ids}) == len(ids):
+        if await counted({"prompt": ids}) == len(ids):
             return "ids"
-    alone = await counted(prompt_body(_PROBE, "plain", None))
+    as_text = await counted(prompt_body(_PROBE, "text", None))
     if alone is None:
         return None if as_text is None else "text"
     if as_text:
         # Spelled in letters, each control token would be seven tokens or so.
-        spelled = sum(len(CONTROL_TOKENS[p.name]) for p in _PROBE if isinstance(p, Control))
+        spelled = sum(len(spelling) for spelling in controls)
         behind = await counted({"prompt": _SUFFIX}) or 0
-        if as_text <= alone + behind + fim_controls + spelled // 8:
+        if as_text <= alone + behind + len(controls) + spelled // 8:
             return "text"
     with_suffix = await counted(prompt_body(_PROBE, "suffix", None))
     if with_suffix is not None and with_suffix > alone:

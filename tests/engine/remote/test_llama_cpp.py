@@ -1,0 +1,135 @@
+"""A real server elsewhere: llama.cpp's, with the default model's own GGUF file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from fimble.assist.completion import CompletionService
+from fimble.assist.settings import CompletionSettings
+from fimble.engine.protocol import ChatMessage, CompletionRequest, Control, Text
+from fimble.engine.remote.client import RemoteEngine
+from fimble.engine.remote.endpoint import Endpoint
+from fimble.engine.tokens import PackageTokenizer
+from fimble.errors import EngineError, EngineUnavailable
+from tests.assist.places import at_mark
+from tests.support.llama_cpp import KEY, RunningLlama, running_llama
+from tests.support.real_model import real_gguf, real_model_package
+
+pytest.importorskip("xllamacpp", reason="extra e2e: llama.cpp's server")
+pytestmark = pytest.mark.model
+
+ADD = (
+    Control("fim_prefix"),
+    Text("def add(a, b):\n    return "),
+    Control("fim_suffix"),
+    Text("\n\n\ndef subtract(a, b):\n    return a - b\n"),
+    Control("fim_middle"),
+)
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[RunningLlama]:
+    with running_llama(real_gguf()) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIMBLE_API_KEY", KEY)
+
+
+def tokenizer() -> PackageTokenizer:
+    return PackageTokenizer(real_model_package().path / "tokenizer.json")
+
+
+async def said(engine: RemoteEngine, request: CompletionRequest) -> str:
+    return "".join([chunk.text async for chunk in engine.complete(request)])
+
+
+@pytest.mark.parametrize("form", ["ids", "text"])
+async def test_the_middle_is_filled_in(llama: RunningLlama, form: str) -> None:
+    engine = RemoteEngine(
+        Endpoint.at(llama.url), find_tokenizer=tokenizer if form == "ids" else lambda: None
+    )
+    info = await engine.model_info()
+    assert (info.fim, info.window, info.remote) == (True, 2048, "")
+    assert engine._abilities is not None
+    assert engine._abilities.form == form
+    answer = await said(engine, CompletionRequest(ADD, max_tokens=8, stop=("\n",)))
+    assert answer.strip() == "a + b"
+    await engine.aclose()
+
+
+async def test_a_chat(llama: RunningLlama) -> None:
+    engine = RemoteEngine(Endpoint.at(llama.url))
+    question = ChatMessage("user", "Which keyword defines a function in Python? One word.")
+    request = CompletionRequest("", messages=(question,), priority="chat", max_tokens=16)
+    assert "def" in await said(engine, request)
+    await engine.aclose()
+
+
+async def test_control_tokens_in_a_file_stay_text(llama: RunningLlama) -> None:
+    # Read as the token, the one in the string would end the prompt's suffix.
+    text = 'TOKENS = ["<|fim_middle|>", "<|endoftext|>"]\ndef add(a, b):\n    return '
+    prompt = (Control("fim_prefix"), Text(text), *ADD[2:])
+    for find in (tokenizer, lambda: None):
+        engine = RemoteEngine(Endpoint.at(llama.url), find_tokenizer=find)
+        answer = await said(engine, CompletionRequest(prompt, max_tokens=8, stop=("\n",)))
+        assert answer.strip() == "a + b"
+        await engine.aclose()
+
+
+async def test_suggestions_come_from_it(llama: RunningLlama) -> None:
+    engine = RemoteEngine(Endpoint.at(llama.url), find_tokenizer=tokenizer)
+    service = CompletionService(engine)
+    document, offset = at_mark("def add(a, b):\n    return a +│\n\n\nprint(add(1, 2))\n")
+    suggestion = await service.complete(document, offset, CompletionSettings(), name="a")
+    assert suggestion.text.strip() == "b"
+    assert suggestion.provider.startswith("remote: 127.0.0.1")
+    await engine.aclose()
+
+
+async def test_the_wrong_key(llama: RunningLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIMBLE_API_KEY", "guess")
+    engine = RemoteEngine(Endpoint.at(llama.url))
+    with pytest.raises(EngineUnavailable, match="does not let fimble in"):
+        await engine.model_info()
+    await engine.aclose()
+
+
+async def test_a_prompt_that_is_too_long(llama: RunningLlama) -> None:
+    engine = RemoteEngine(Endpoint.at(llama.url))
+    with pytest.raises(EngineError) as caught:
+        await said(engine, CompletionRequest((Text("x = 1\n" * 4000),)))
+    assert caught.value.next_step
+    await engine.aclose()
+
+
+async def test_giving_up_frees_it_for_the_next(llama: RunningLlama) -> None:
+    engine = RemoteEngine(Endpoint.at(llama.url))
+    # More than there are slots: they would wait for each other if one went on.
+    for _ in range(4):
+        chunks = engine.complete(CompletionRequest("def f(", max_tokens=1500))
+        await anext(chunks)
+        await chunks.aclose()
+    answer = said(engine, CompletionRequest(ADD, max_tokens=4))
+    assert await asyncio.wait_for(answer, timeout=120)
+    await engine.aclose()
+
+
+async def test_it_is_killed_in_the_middle_of_an_answer() -> None:
+    with running_llama(real_gguf()) as mortal:
+        engine = RemoteEngine(Endpoint.at(mortal.url))
+        chunks = engine.complete(CompletionRequest("def f(", max_tokens=1500))
+        await anext(chunks)
+        mortal.process.kill()
+        with pytest.raises(EngineError) as caught:
+            async for _ in chunks:
+                pass
+    assert "Traceback" not in str(caught.value)
+    with pytest.raises(EngineUnavailable, match="cannot be reached"):
+        await said(engine, CompletionRequest("x"))
+    await engine.aclose()
