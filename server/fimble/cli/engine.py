@@ -8,11 +8,13 @@ from pathlib import Path
 
 import click
 
+from fimble.cli.engine_choice import choice_lines, key_command, use_command
 from fimble.cli.engine_events import say_engine_event
 from fimble.cli.output import bytes_of, echo_json, json_option, provider_option, say
 from fimble.engine import control
 from fimble.engine.client import LocalEngine, model_reference
 from fimble.engine.options import EngineOptions
+from fimble.engine.remote.choice import EngineChoice, read_choice
 
 __all__ = ["command"]
 
@@ -31,7 +33,11 @@ def _pairs(context: click.Context, option: click.Parameter, values: tuple[str, .
 
 @click.group("engine")
 def command() -> None:
-    """Start, show and stop the process that runs the model."""
+    """Start, show and stop the process that runs the model, or use a server elsewhere."""
+
+
+command.add_command(use_command)
+command.add_command(key_command)
 
 
 @command.command("start")
@@ -154,9 +160,14 @@ def stop_engine(as_json: bool) -> None:
 
 
 def _show(status: control.EngineStatus | None, as_json: bool) -> None:
+    choice = read_choice()
     if as_json:
-        echo_json(status.to_json() if status else {"running": False})
+        data = status.to_json() if status else {"running": False}
+        echo_json({**data, "chosen": choice.to_json()})
         return
+    if choice != EngineChoice():
+        for line in choice_lines(choice):
+            click.echo(line)
     if status is None:
         click.echo("No engine is running.")
         return

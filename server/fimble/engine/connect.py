@@ -26,16 +26,18 @@ def connect(
     model: str = "",
     on_event: Callable[[EngineEvent], None] = _ignore,
     *,
+    provider: str = "",
     choice: EngineChoice | None = None,
     remote: bool = True,
 ) -> Engine:
     """The engine that answers for ``purpose``; nothing is started or asked yet.
 
-    ``model`` is this machine's package (name or path; "" leaves it to the engine). ``choice`` is
-    the user's, read from where it is kept if not given; without ``remote`` it is this machine's
-    engine whatever was chosen. Raises SettingsError for a choice that cannot be read.
+    ``model`` is this machine's package (name or path), ``provider`` what computes it; "" leaves
+    them to the engine. ``choice`` is the user's, read from where it is kept if not given; without
+    ``remote`` it is this machine's engine whatever was chosen. Raises SettingsError for a choice
+    that cannot be read.
     """
-    local = LocalEngine(model=model, on_event=on_event)
+    local = LocalEngine(model=model, provider=provider, on_event=on_event)
     if not remote:
         return local
     choice = read_choice() if choice is None else choice

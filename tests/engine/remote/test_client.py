@@ -27,7 +27,7 @@ from tests.support.tiny import make_tiny_package
 
 PROMPT = (
     Control("fim_prefix"),
-    Text("def add(a, b):\n    return "),
+    Text("def add(a, b):\n    return"),
     Control("fim_suffix"),
     Text("\n"),
     Control("fim_middle"),
@@ -61,7 +61,7 @@ async def test_an_answer_and_what_was_asked() -> None:
         assert await said(at(server), ASKED) == "a + b"
     typed, asked = server.streamed
     assert typed["prompt"] == (
-        "<|fim_prefix|>def add(a, b):\n    return <|fim_suffix|>\n<|fim_middle|>"
+        "<|fim_prefix|>def add(a, b):\n    return<|fim_suffix|>\n<|fim_middle|>"
     )
     assert typed["model"] == asked["model"] == "coder"
     assert asked["messages"] == [{"role": "user", "content": "why?"}]
@@ -100,6 +100,14 @@ async def test_token_ids_go_only_where_the_vocabulary_is_the_same(tmp_path: Path
         engine = RemoteEngine(Endpoint.at(server.url), find_tokenizer=lambda: tokenizer)
         assert await said(engine) == "a + b"
     assert isinstance(server.streamed[0]["prompt"], str)
+
+
+@pytest.mark.parametrize(("answer", "shown"), [(" a + b", "a + b"), ("a", ""), ("", "")])
+async def test_a_blank_that_was_typed_is_no_part_of_the_answer(answer: str, shown: str) -> None:
+    typed = CompletionRequest((Control("fim_prefix"), Text("return "), *PROMPT[2:]))
+    with StandInServer(answer=answer) as server:
+        assert await said(at(server), typed) == shown
+    assert server.streamed[0]["prompt"].startswith("<|fim_prefix|>return<|fim_suffix|>")
 
 
 async def test_only_chat() -> None:

@@ -21,11 +21,11 @@ from tests.support.real_model import real_gguf, real_model_package
 pytest.importorskip("xllamacpp", reason="extra e2e: llama.cpp's server")
 pytestmark = pytest.mark.model
 
-ADD = (
+AREA = (
     Control("fim_prefix"),
-    Text("def add(a, b):\n    return "),
+    Text("def area(width, height):\n    return width * "),
     Control("fim_suffix"),
-    Text("\n\n\ndef subtract(a, b):\n    return a - b\n"),
+    Text("\n\n\nprint(area(2, 3))\n"),
     Control("fim_middle"),
 )
 
@@ -58,8 +58,8 @@ async def test_the_middle_is_filled_in(llama: RunningLlama, form: str) -> None:
     assert (info.fim, info.window, info.remote) == (True, 2048, "")
     assert engine._abilities is not None
     assert engine._abilities.form == form
-    answer = await said(engine, CompletionRequest(ADD, max_tokens=8, stop=("\n",)))
-    assert answer.strip() == "a + b"
+    answer = await said(engine, CompletionRequest(AREA, max_tokens=8, stop=("\n",)))
+    assert answer.strip() == "height"
     await engine.aclose()
 
 
@@ -73,21 +73,26 @@ async def test_a_chat(llama: RunningLlama) -> None:
 
 async def test_control_tokens_in_a_file_stay_text(llama: RunningLlama) -> None:
     # Read as the token, the one in the string would end the prompt's suffix.
-    text = 'TOKENS = ["<|fim_middle|>", "<|endoftext|>"]\ndef add(a, b):\n    return '
-    prompt = (Control("fim_prefix"), Text(text), *ADD[2:])
+    text = (
+        'TOKENS = ["<|fim_middle|>", "<|endoftext|>"]\n'
+        "def area(width, height):\n    return width * "
+    )
+    prompt = (Control("fim_prefix"), Text(text), *AREA[2:])
     for find in (tokenizer, lambda: None):
         engine = RemoteEngine(Endpoint.at(llama.url), find_tokenizer=find)
         answer = await said(engine, CompletionRequest(prompt, max_tokens=8, stop=("\n",)))
-        assert answer.strip() == "a + b"
+        assert answer.strip() == "height"
         await engine.aclose()
 
 
 async def test_suggestions_come_from_it(llama: RunningLlama) -> None:
     engine = RemoteEngine(Endpoint.at(llama.url), find_tokenizer=tokenizer)
     service = CompletionService(engine)
-    document, offset = at_mark("def add(a, b):\n    return a +│\n\n\nprint(add(1, 2))\n")
+    document, offset = at_mark(
+        "def area(width, height):\n    return width *│\n\n\nprint(area(2, 3))\n"
+    )
     suggestion = await service.complete(document, offset, CompletionSettings(), name="a")
-    assert suggestion.text.strip() == "b"
+    assert suggestion.text.strip() == "height"
     assert suggestion.provider.startswith("remote: 127.0.0.1")
     await engine.aclose()
 
@@ -115,7 +120,7 @@ async def test_giving_up_frees_it_for_the_next(llama: RunningLlama) -> None:
         chunks = engine.complete(CompletionRequest("def f(", max_tokens=1500))
         await anext(chunks)
         await chunks.aclose()
-    answer = said(engine, CompletionRequest(ADD, max_tokens=4))
+    answer = said(engine, CompletionRequest(AREA, max_tokens=4))
     assert await asyncio.wait_for(answer, timeout=120)
     await engine.aclose()
 

@@ -26,12 +26,12 @@ PROMPT = (
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_package(tmp_path_factory.mktemp("models") / "tiny")
+    return make_tiny_package(tmp_path_factory.mktemp("home") / "models" / "tiny")
 
 
 @pytest.fixture(scope="module")
-def running(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngine]:
-    with running_engine(tmp_path_factory.mktemp("home"), package) as running:
+def running(package: Path) -> Iterator[RunningEngine]:
+    with running_engine(package.parent.parent, package) as running:
         yield running
 
 

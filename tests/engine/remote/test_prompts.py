@@ -15,6 +15,7 @@ from fimble.engine.remote.prompts import (
     harmless,
     messages_body,
     prompt_body,
+    without_last_blank,
 )
 from fimble.errors import RequestRejected
 
@@ -77,3 +78,19 @@ def test_a_guess_at_tokens_is_never_nothing() -> None:
     assert estimated_tokens("") == 0
     assert estimated_tokens("x") == 1
     assert estimated_tokens("x" * 280) == 100
+
+
+@pytest.mark.parametrize(
+    ("before", "kept", "blank"),
+    [("return ", "return", " "), ("\n    ", "\n   ", " "), ("f(", "f(", ""), ("a\t", "a\t", "")],
+)
+def test_a_blank_in_front_of_the_cursor_is_taken_back(before: str, kept: str, blank: str) -> None:
+    around = (Control("fim_suffix"), Text("b "), Control("fim_middle"))
+    prompt = (Control("fim_prefix"), Text(before), *around)
+    assert without_last_blank(prompt) == ((Control("fim_prefix"), Text(kept), *around), blank)
+    assert without_last_blank((Text(before),)) == ((Text(kept),), blank)
+
+
+def test_what_has_none() -> None:
+    for prompt in ("x ", [1, 2], (), (Control("fim_prefix"), Control("fim_suffix"))):
+        assert without_last_blank(prompt) == (prompt, "")

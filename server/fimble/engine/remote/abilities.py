@@ -27,8 +27,8 @@ Ask = Callable[[str, "dict[str, Any] | None"], Awaitable["dict[str, Any] | None"
 
 #: Tokens. What a server has that does not say how long a prompt may be.
 UNKNOWN_WINDOW = 4096
-#: Where servers say so: vLLM, llama.cpp (twice), others.
-_WINDOW_NAMES = ("max_model_len", "n_ctx", "context_length", "context_window", "max_context_length")
+#: Where servers say so: vLLM, llama.cpp, fimble's own engine, others.
+_WINDOW_NAMES = ("max_model_len", "n_ctx", "window", "context_length", "context_window")
 
 _PREFIX, _SUFFIX = "def add(a, b):\n    return ", "\n\nprint(add(1, 2))\n"
 _PROBE = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -27,7 +28,12 @@ from fimble.engine.remote.problems import (
     problem_of_answer,
     problem_of_connection,
 )
-from fimble.engine.remote.prompts import estimated_tokens, messages_body, prompt_body
+from fimble.engine.remote.prompts import (
+    estimated_tokens,
+    messages_body,
+    prompt_body,
+    without_last_blank,
+)
 from fimble.engine.remote.retry import attempts_for, is_passing, pause_before
 from fimble.engine.remote.speed import Speed
 from fimble.engine.tokens import PackageTokenizer
@@ -93,11 +99,12 @@ class RemoteEngine(Engine):
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionChunk, None]:
         abilities = await self._find_out()
-        path, body = self._body(request, abilities)
+        prompt, blank = without_last_blank(request.prompt)
+        path, body = self._body(replace(request, prompt=prompt), abilities)
         attempts = attempts_for(request.priority)
         for attempt in range(1, attempts + 1):
             try:
-                async for chunk in self._stream(path, body, request):
+                async for chunk in _behind(blank, self._stream(path, body, request)):
                     yield chunk
             except _MayPass as error:
                 if attempt == attempts:
@@ -264,6 +271,21 @@ class _MayPass(Exception):
         super().__init__(str(problem))
         self.problem = problem
         self.headers = headers
+
+
+async def _behind(
+    blank: str, chunks: AsyncGenerator[CompletionChunk, None]
+) -> AsyncGenerator[CompletionChunk, None]:
+    """The answers behind ``blank``, which each has to begin with; one that does not is empty."""
+    fits: dict[int, bool] = {}
+    try:
+        async for chunk in chunks:
+            if blank and chunk.text and chunk.index not in fits:
+                fits[chunk.index] = chunk.text.startswith(blank)
+                chunk = replace(chunk, text=chunk.text[len(blank) :])
+            yield chunk if fits.get(chunk.index, True) else replace(chunk, text="")
+    finally:
+        await chunks.aclose()
 
 
 async def _lines(response: httpx.Response) -> AsyncGenerator[str, None]:

@@ -11,11 +11,18 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from fimble.engine.protocol import CONTROL_TOKENS, ChatMessage, Prompt, Text
+from fimble.engine.protocol import CONTROL_TOKENS, ChatMessage, Control, Prompt, Text
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import RequestRejected
 
-__all__ = ["PromptForm", "estimated_tokens", "harmless", "messages_body", "prompt_body"]
+__all__ = [
+    "PromptForm",
+    "estimated_tokens",
+    "harmless",
+    "messages_body",
+    "prompt_body",
+    "without_last_blank",
+]
 
 #: ``ids``: token ids of Qwen's vocabulary. ``text``: raw text with control tokens in it.
 #: ``suffix``: the server has a field for what stands behind the cursor, and control tokens of
@@ -52,6 +59,27 @@ def prompt_body(
     if form == "suffix":
         body["suffix"] = harmless(suffix)
     return body
+
+
+def without_last_blank(prompt: Prompt) -> tuple[Prompt, str]:
+    """``prompt`` without the blank in front of its cursor, and that blank ("" if there is none).
+
+    A word's token begins with the blank in front of it: behind a lone blank a model can hardly
+    go on with a word. fimble's own engine heals any token; of other servers, this much can be
+    had. What is taken back has to be what the answer begins with.
+    """
+    if isinstance(prompt, str):
+        return prompt, ""
+    parts = [part for part in prompt if not isinstance(part, int)]
+    if len(parts) < len(prompt):
+        return prompt, ""
+    suffix = Control("fim_suffix")
+    place = parts.index(suffix) - 1 if suffix in parts else len(parts) - 1
+    last = parts[place] if place >= 0 else None
+    if not isinstance(last, Text) or not last.text.endswith(" "):
+        return prompt, ""
+    parts[place] = Text(last.text[:-1])
+    return tuple(parts), " "
 
 
 def messages_body(messages: Sequence[ChatMessage]) -> dict[str, Any]:
