@@ -134,3 +134,32 @@ def test_a_key_is_never_an_argument(bare: Here) -> None:
     assert bare("engine", "key", "https://box.example/v1", "sesame").code == 2
     empty = bare("engine", "key", "https://box.example/v1")
     assert empty.code == 2 and "No key" in empty.err
+
+
+def test_what_is_chosen_is_asked_for_completions_and_edits(
+    bare: Here, server: StandInServer, tmp_path: Path
+) -> None:
+    source = tmp_path / "sum.py"
+    source.write_text("def add(a, b):\n    return \n", encoding="utf-8")
+    server.answer = " a + b"  # the blank before the cursor is taken back and said again
+    bare("engine", "use", server.url)
+    before = len(server.streamed)
+    completed = bare("complete", f"{source}:2:12", "--json")
+    assert completed.json["text"] == "a + b"
+    assert completed.json["provider"].startswith("remote: 127.0.0.1")
+    edited = bare("edit", f"{source}:1-2", "swap a and b", "--json")
+    assert edited.code == 1, "what the stand-in says is no code"
+    assert len(server.streamed) >= before + 2
+    assert all(body["model"] == "coder" for body in server.streamed)
+    assert not (bare.home / "run").exists(), "no engine of this machine was started"
+
+
+def test_a_named_model_is_this_machines(bare: Here, server: StandInServer, tmp_path: Path) -> None:
+    source = tmp_path / "sum.py"
+    source.write_text("def add(a, b):\n    return \n", encoding="utf-8")
+    bare("engine", "use", server.url)
+    asked = len(server.asked)
+    completed = bare("complete", f"{source}:2:12", "--model", "nothing-of-that-name")
+    assert completed.code == 1 and "nothing-of-that-name" in completed.err
+    assert len(server.asked) == asked
+    bare("engine", "stop")

@@ -23,9 +23,8 @@ from fimble.assist.chat.folder import FolderSources
 from fimble.assist.chat.service import ChatAnswer, ChatService, Question
 from fimble.assist.settings import ChatSettings
 from fimble.assist.templates import find_templates
-from fimble.cli.engine_events import say_engine_event
+from fimble.cli.engine_events import engine_for
 from fimble.cli.output import echo_json, say
-from fimble.engine.client import LocalEngine
 
 __all__ = ["ChatSession", "MarkdownStream", "answer_once", "blocks_of", "printable"]
 
@@ -42,7 +41,7 @@ class ChatSession:
     ) -> None:
         self.sources = FolderSources(folder)
         self._loop = asyncio.new_event_loop()
-        self._engine = LocalEngine(model=model, provider=provider, on_event=say_engine_event)
+        self._engine = engine_for("chat", model, provider)
         templates = find_templates(self.sources.policy.folders)
         self._service = ChatService(
             lambda: self._engine, self.sources, lambda: templates, lambda: settings, name="cli"

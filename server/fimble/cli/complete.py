@@ -8,9 +8,8 @@ import click
 
 from fimble.assist.complete_file import CompletionResult, complete_in_file, parse_place
 from fimble.assist.settings import CompletionSettings
-from fimble.cli.engine_events import say_engine_event
+from fimble.cli.engine_events import engine_for
 from fimble.cli.output import echo_json, json_option, provider_option, say
-from fimble.engine.client import LocalEngine
 
 __all__ = ["command"]
 
@@ -43,7 +42,7 @@ def command(
     settings = CompletionSettings(max_tokens=max_tokens)
 
     async def run() -> CompletionResult:
-        engine = LocalEngine(model=model, provider=provider, on_event=say_engine_event)
+        engine = engine_for("completion", model, provider)
         try:
             return await complete_in_file(engine, path, line, column, settings)
         finally:

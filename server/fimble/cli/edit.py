@@ -27,10 +27,10 @@ from fimble.assist.edit.text_files import (
 from fimble.assist.settings import EditSettings
 from fimble.assist.templates import find_templates
 from fimble.cli.chatting import printable
-from fimble.cli.engine_events import say_engine_event
+from fimble.cli.engine_events import engine_for
 from fimble.cli.explain import Lines, lines_span, parse_lines
 from fimble.cli.output import echo_json, json_option, provider_option, say
-from fimble.engine.client import LocalEngine
+from fimble.engine.base import Engine
 from fimble.errors import EditRefused, UsageError
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
@@ -92,7 +92,7 @@ def command(
     document = Document(file.text, path=str(path))
     request = _request(document, path, lines, task, instruction)
     try:
-        engine = partial(LocalEngine, model=model, provider=provider, on_event=say_engine_event)
+        engine = partial(engine_for, "chat", model, provider)
         outcome = _run(request, engine, EditSettings(max_tokens=max_tokens))
     except EditRefused as error:
         if as_json:
@@ -127,7 +127,7 @@ def _request(
 
 
 def _run(
-    request: EditRequest, connect: Callable[[], LocalEngine], settings: EditSettings
+    request: EditRequest, connect: Callable[[], Engine], settings: EditSettings
 ) -> EditOutcome:
     path = Path(request.document.path)
     sources = FolderSources(path.parent)

@@ -17,7 +17,7 @@ from tests.support.tiny import make_tiny_package
 
 PROMPT = (
     Control("fim_prefix"),
-    Text("def "),
+    Text("def area"),
     Control("fim_suffix"),
     Text("return"),
     Control("fim_middle"),
