@@ -96,3 +96,14 @@ async def test_its_words_count_as_much_as_is_reserved_for_them() -> None:
     fim = replace(engine.info, fim=True)
     rooms = [budget_for(info, SETTINGS).room for info in (fim, engine.info)]
     assert rooms[0] - rooms[1] == CHAT_LAYOUT_TOKENS - 3
+
+
+async def test_one_that_does_not_go_on_with_a_begun_answer_is_asked_for_what_follows() -> None:
+    """A server elsewhere, whose chat begins anew behind whatever the assistant said."""
+    engine = chat_model("n a + b\n", keeps=False)
+    engine.info = replace(engine.info, goes_on=False)
+    document, offset = at_mark("def add(a, b):\n    retur│\n\n\nadd(1, 2)\n")
+    suggestion = await CompletionService(engine).complete(document, offset, SETTINGS)
+    (request,) = engine.requests
+    assert request.messages == () and request.prompt
+    assert (suggestion.layout, suggestion.text) == ("fim", "n a + b")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fimble.engine.client import EngineEvent
+from fimble.engine.remote.choice import EngineChoice, write_choice
+from fimble.engine.remote.endpoint import Endpoint
 from fimble.errors import ModelNotFound
 from fimble.lsp.roles import ModelChoice, Roles, roles_from
-from fimble.lsp.settings import Settings, parse_settings
+from fimble.lsp.settings import EngineSettings, Settings, parse_settings
 from tests.lsp.wire import Wire, in_process
 from tests.support.scripted_engine import ScriptedEngine
 
@@ -53,7 +56,7 @@ def told(wire: Wire) -> list[str]:
 def test_the_command_line_comes_first_and_one_model_does_all_by_default(
     settings: Settings, given: Roles, roles: Roles
 ) -> None:
-    assert roles_from(settings, given) == roles
+    assert roles_from(settings, given, EngineChoice()) == roles
 
 
 @pytest.mark.parametrize("key", ["provider", "chatProvider"])
@@ -162,3 +165,70 @@ async def test_a_chat_model_completes_and_the_status_says_how() -> None:
 
 def is_ready(wire: Wire) -> bool:
     return [sent["state"] for sent in wire.sent("fimble/status")][-1:] == ["ready"]
+
+
+# --- a server elsewhere ------------------------------------------------------------------
+
+BOX = Endpoint.at("https://box.example/v1")
+
+
+def test_what_was_chosen_counts_unless_the_command_line_or_a_ban_says_otherwise() -> None:
+    chosen = EngineChoice(chat=BOX, fall_back=True)
+    here = ModelChoice("a")
+    settings = Settings(model="a")
+    there = replace(here, elsewhere=BOX, fall_back=True)
+    assert roles_from(settings, Roles(), chosen) == Roles(here, there)
+    given = Roles(chat=ModelChoice("b"))
+    assert roles_from(settings, given, chosen) == Roles(here, ModelChoice("b"))
+    forbidden = replace(settings, engine=EngineSettings(forbid_remote=True))
+    assert roles_from(forbidden, Roles(), chosen) == Roles(here, here)
+
+
+@pytest.fixture
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user has chosen a server for chat."""
+    monkeypatch.setenv("FIMBLE_HOME", str(tmp_path))
+    write_choice(EngineChoice(chat=BOX))
+
+
+@pytest.mark.usefixtures("box")
+async def test_the_status_says_where_text_goes() -> None:
+    async with in_process(engine_for) as session:
+        await session.wire.initialize()
+        await session.wire.until(lambda: bool(session.wire.sent("fimble/status")))
+        assert session.wire.sent("fimble/status")[-1]["remote"] == "box.example"
+        assert (await session.wire.request("fimble/chat", QUESTION))["text"]
+        assert session.choices[-1].elsewhere == BOX
+        assert session.choices[0].elsewhere is None
+
+
+@pytest.mark.usefixtures("box")
+async def test_a_setting_forbids_it() -> None:
+    async with in_process(engine_for) as session:
+        await session.wire.initialize(initializationOptions={"engine": {"forbidRemote": True}})
+        assert (await session.wire.request("fimble/chat", QUESTION))["text"]
+        assert not any(status["remote"] for status in session.wire.sent("fimble/status"))
+        assert session.choices[-1].elsewhere is None
+
+
+async def test_no_setting_can_choose_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIMBLE_HOME", str(tmp_path))
+    async with in_process(engine_for) as session:
+        await session.wire.initialize(
+            initializationOptions={"engine": {"url": BOX.url, "completion": BOX.url}}
+        )
+        session.wire.open(URI, "")
+        await session.wire.complete(URI, 0, 0)
+        assert all(choice.elsewhere is None for choice in session.choices)
+        assert any("engine.url" in message for message in told(session.wire))
+
+
+async def test_a_choice_that_cannot_be_read_is_told_and_nothing_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIMBLE_HOME", str(tmp_path))
+    (tmp_path / "engine.json").write_text("{", encoding="utf-8")
+    async with in_process(engine_for) as session:
+        await session.wire.initialize()
+        await session.wire.until(lambda: any("engine.json" in m for m in told(session.wire)))
+        assert all(choice.elsewhere is None for choice in session.choices)

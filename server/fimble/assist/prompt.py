@@ -69,7 +69,8 @@ class Prompts:
     async def prompt_for(self, name: str, place: Place, info: ModelInfo, budget: Budget) -> Prompt:
         """The prompt for ``place`` in the document ``name``."""
         kept = info.continuation and info.healing
-        if info.fim and not kept:
+        if not kept and (info.fim or not info.goes_on):
+            # Without fill-in-the-middle such a server says what follows the text.
             context = await self._context(place.document, place.offset, info, budget)
             return Prompt(completion_prompt(context), context)
         anchor = self.anchors.get(name, place) if kept else None

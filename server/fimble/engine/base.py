@@ -26,7 +26,8 @@ class ModelInfo:
     second, were measured when it was loaded; 0.0 where nobody has. ``notice`` is what the
     user should know of how it was loaded (less memory than wanted, another provider); mostly
     empty. ``capabilities`` is what was probed, by name (``engine.capabilities``). ``remote``
-    names the machine that prompts are sent to; empty where they stay on this one.
+    names the machine that prompts are sent to; empty where they stay on this one. ``goes_on`` is
+    whether a chat's last message of the assistant's is taken as its answer's beginning.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ModelInfo:
     notice: str = ""
     capabilities: Mapping[str, bool] = field(default_factory=dict)
     remote: str = ""
+    goes_on: bool = True
 
 
 class Engine(ABC):

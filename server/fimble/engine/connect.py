@@ -8,13 +8,14 @@ from fimble.engine.base import Engine
 from fimble.engine.client import EngineEvent, LocalEngine
 from fimble.engine.remote.choice import EngineChoice, Purpose, read_choice
 from fimble.engine.remote.client import RemoteEngine
+from fimble.engine.remote.endpoint import Endpoint
 from fimble.engine.remote.fall_back import FallBackEngine
 from fimble.engine.tokens import PackageTokenizer
 from fimble.errors import FimbleError
 from fimble.models.package_files import TOKENIZER_FILE
 from fimble.models.store import Store
 
-__all__ = ["connect"]
+__all__ = ["connect", "engine_at"]
 
 
 def _ignore(event: EngineEvent) -> None:
@@ -37,15 +38,30 @@ def connect(
     ``remote`` it is this machine's engine whatever was chosen. Raises SettingsError for a choice
     that cannot be read.
     """
-    local = LocalEngine(model=model, provider=provider, on_event=on_event)
     if not remote:
-        return local
+        return engine_at(None, model, on_event, provider=provider)
     choice = read_choice() if choice is None else choice
     endpoint = choice.for_purpose(purpose)
+    return engine_at(endpoint, model, on_event, provider=provider, fall_back=choice.fall_back)
+
+
+def engine_at(
+    endpoint: Endpoint | None,
+    model: str = "",
+    on_event: Callable[[EngineEvent], None] = _ignore,
+    *,
+    provider: str = "",
+    fall_back: bool = False,
+) -> Engine:
+    """The engine of the server at ``endpoint``, or this machine's for None.
+
+    With ``fall_back`` this machine's engine answers while that server does not.
+    """
+    local = LocalEngine(model=model, provider=provider, on_event=on_event)
     if endpoint is None:
         return local
     server = RemoteEngine(endpoint, find_tokenizer=lambda: _tokenizer(model), on_event=on_event)
-    return FallBackEngine(server, local, on_event) if choice.fall_back else server
+    return FallBackEngine(server, local, on_event) if fall_back else server
 
 
 def _tokenizer(model: str) -> PackageTokenizer | None:

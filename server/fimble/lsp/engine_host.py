@@ -192,4 +192,6 @@ def _how_it_completes(info: ModelInfo) -> str:
     """For the status line, where it is not as it should be."""
     if info.fim:
         return ""
+    if not info.goes_on:
+        return f"{info.name} does not fill in the middle: it sees what is before the cursor."
     return f"{info.name} is a chat model: it completes by a fall-back prompt."

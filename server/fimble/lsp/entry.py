@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from fimble import __version__
 from fimble.engine.base import Engine
-from fimble.engine.client import EngineEvent, LocalEngine
+from fimble.engine.client import EngineEvent
+from fimble.engine.connect import engine_at
 from fimble.lsp.engine_host import Connect
 from fimble.lsp.lifecycle import end_process, spare_collector
 from fimble.lsp.logs import start_logging
@@ -45,7 +46,7 @@ def serve(
     given = Roles(ModelChoice(model or "", provider), ModelChoice(chat_model, chat_provider))
 
     async def run() -> int:
-        server = FimbleServer(connect or _local_engine, roles=given, clock=clock)
+        server = FimbleServer(connect or _engine, roles=given, clock=clock)
         return await server.run(stdin, stdout)
 
     spare_collector()
@@ -71,5 +72,11 @@ def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
     loop.close()
 
 
-def _local_engine(choice: ModelChoice, on_event: Callable[[EngineEvent], None]) -> Engine:
-    return LocalEngine(model=choice.model, provider=choice.provider, on_event=on_event)
+def _engine(choice: ModelChoice, on_event: Callable[[EngineEvent], None]) -> Engine:
+    return engine_at(
+        choice.elsewhere,
+        choice.model,
+        on_event,
+        provider=choice.provider,
+        fall_back=choice.fall_back,
+    )

@@ -16,6 +16,8 @@ from pygls.protocol import default_converter
 
 from fimble import __version__
 from fimble.assist.edit.service import EditService
+from fimble.engine.remote.choice import EngineChoice, read_choice
+from fimble.errors import FimbleError
 from fimble.lsp.ahead import Ahead
 from fimble.lsp.apply import Apply
 from fimble.lsp.chat import CHAT_COMMANDS, Chat
@@ -80,6 +82,7 @@ class FimbleServer(LanguageServer):
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
         self._initialized = False
+        self._choice_problem: FimbleError | None = None
         self._waking: asyncio.TimerHandle | None = None
         self.documents = self.protocol.documents
         self.status = StatusLine(self.protocol.notify)
@@ -91,7 +94,7 @@ class FimbleServer(LanguageServer):
         self.statistics = SessionStatistics(self.documents, clock)
         self.host = EngineHost(
             connect,
-            roles=roles_from(Settings(), self._given),
+            roles=self._roles(Settings()),
             status=self.status,
             messages=self.messages,
             progress=self.load_progress,
@@ -333,7 +336,7 @@ class FimbleServer(LanguageServer):
 
     def _settings_changed(self, settings: Settings) -> None:
         set_level(settings.log.level)
-        roles = roles_from(settings, self._given)
+        roles = self._roles(settings)
         if roles != self.host.roles:
             if roles.completion != self.host.roles.completion:
                 self.suggestions.supersede_all()
@@ -342,7 +345,20 @@ class FimbleServer(LanguageServer):
         if self._initialized:  # before that nothing may be sent, and more is to come
             self._apply(settings)
 
+    def _roles(self, settings: Settings) -> Roles:
+        """Which models do what; this machine's where it cannot be read what else was chosen."""
+        self._choice_problem = None
+        try:
+            chosen = read_choice()
+        except FimbleError as error:
+            self._choice_problem = error
+            chosen = EngineChoice()
+        return roles_from(settings, self._given, chosen)
+
     def _apply(self, settings: Settings) -> None:
+        if self._choice_problem is not None:
+            self.messages.error(self._choice_problem)
+        self.status.sent_to(self.host.roles.hosts)
         self._show_silence()
         self.statistics.use(settings.statistics)
         self.workspace_host.use(settings.completion.exclude_patterns)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from fimble.assist.settings import ChatSettings, CompletionSettings, EditSettings
 from fimble.models.genai_config import SETTABLE
 
-__all__ = ["LogSettings", "Settings", "merge_settings", "parse_settings"]
+__all__ = ["EngineSettings", "LogSettings", "Settings", "merge_settings", "parse_settings"]
 
 #: Keys below these belong to the editor's side of an extension and are never looked at.
 _NOT_OURS = ("client", "trace")
@@ -50,6 +50,15 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """``forbid_remote``: no server elsewhere is asked, whatever was chosen. There is no setting
+    that could choose one: a workspace might bring it along.
+    """
+
+    forbid_remote: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings. ``model`` names a package; "" leaves the choice to the engine. ``provider``
     is what computes it; "" is the package's own.
@@ -63,6 +72,7 @@ class Settings:
     chat_provider: str = field(default="", metadata={"check": _check_provider})
     completion: CompletionSettings = field(default_factory=CompletionSettings)
     edit: EditSettings = field(default_factory=EditSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
     log: LogSettings = field(default_factory=LogSettings)
     model: str = field(default="", metadata={"check": _check_package_name})
     provider: str = field(default="", metadata={"check": _check_provider})

@@ -1,8 +1,9 @@
 """``fimble/status``: what the server is doing, for the editor's status line.
 
-Parameters: ``{"state", "message", "model", "provider", "budget"}``, sent when one of them
-changed. All are strings but ``budget``: null, or the tokens of a prompt and an answer, and
-between which bounds the prompt's are (``{"prompt", "answer", "floor", "ceiling"}``).
+Parameters: ``{"state", "message", "model", "provider", "budget", "remote"}``, sent when one of
+them changed. All are strings but ``budget``: null, or the tokens of a prompt and an answer, and
+between which bounds the prompt's are (``{"prompt", "answer", "floor", "ceiling"}``). ``remote``
+names the other machines that code and questions are sent to; it is empty where there are none.
 
 States: ``starting`` (the engine), ``loading`` (the model), ``ready``, ``busy`` (at least one
 completion is being made), ``error`` and ``disabled``.
@@ -11,7 +12,7 @@ completion is being made), ``error`` and ``disabled``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ class _Shown:
     model: str = ""
     provider: str = ""
     budget: dict[str, int] | None = None
+    remote: str = ""
 
 
 class StatusLine:
@@ -42,6 +44,7 @@ class StatusLine:
         self._silent = ""
         self._budget: dict[str, int] | None = None
         self._working = 0
+        self._remote = ""
         self._sent: _Shown | None = None
 
     def engine(self, state: State, message: str = "") -> None:
@@ -66,6 +69,11 @@ class StatusLine:
         self._budget = _shown_budget(budget)
         self._send()
 
+    def sent_to(self, hosts: Sequence[str]) -> None:
+        """Text goes to these machines from now on."""
+        self._remote = ", ".join(hosts)
+        self._send()
+
     def silent(self, why: str) -> None:
         """Why there are no completions at all just now; empty where there are."""
         self._silent = why
@@ -83,7 +91,7 @@ class StatusLine:
             self._send()
 
     def _send(self) -> None:
-        shown = replace(self._engine, budget=self._budget)
+        shown = replace(self._engine, budget=self._budget, remote=self._remote)
         if self._silent:
             shown = replace(shown, state="disabled", message=self._silent)
         elif shown.state == "ready" and self._working:

@@ -90,6 +90,8 @@ class RemoteEngine(Engine):
             prefill_tokens_per_s=self._speed.prefill,
             decode_tokens_per_s=self._speed.decode,
             remote=host if away else "",
+            # Servers differ in it, and do not say.
+            goes_on=False,
         )
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
