@@ -163,7 +163,7 @@ def _show(status: control.EngineStatus | None, as_json: bool) -> None:
     choice = read_choice()
     if as_json:
         data = status.to_json() if status else {"running": False}
-        echo_json({**data, "chosen": choice.to_json()})
+        echo_json(data if choice == EngineChoice() else {**data, "chosen": choice.to_json()})
         return
     if choice != EngineChoice():
         for line in choice_lines(choice):

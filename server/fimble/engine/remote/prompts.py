@@ -32,7 +32,7 @@ PromptForm = Literal["ids", "text", "suffix", "plain"]
 _SPELLINGS = re.compile("|".join(re.escape(each) for each in CONTROL_TOKENS.values()))
 _UNSEEN = "\u200b"
 #: Code has more bytes a token than this in nearly every language; a guess must not be too low.
-_BYTES_A_TOKEN = 2.8
+_BYTES_OF_TEN_TOKENS = 28
 
 
 def prompt_body(
@@ -101,7 +101,7 @@ def harmless(text: str) -> str:
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens ``text`` is, rather too many, where no tokenizer is at hand."""
-    return -int(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_A_TOKEN)
+    return -(-10 * len(text.encode("utf-8", "surrogatepass")) // _BYTES_OF_TEN_TOKENS)
 
 
 def _spelled(part: Any) -> str:
