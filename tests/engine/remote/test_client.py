@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fimble.engine.client import EngineEvent
-from fimble.engine.protocol import ChatMessage, CompletionRequest, Control, Text
+from fimble.engine.protocol import ChatMessage, CompletionRequest, Control, Text, Usage
 from fimble.engine.remote import client as client_module
 from fimble.engine.remote.client import RemoteEngine
 from fimble.engine.remote.endpoint import Endpoint
@@ -108,6 +108,18 @@ async def test_a_blank_that_was_typed_is_no_part_of_the_answer(answer: str, show
     with StandInServer(answer=answer) as server:
         assert await said(at(server), typed) == shown
     assert server.streamed[0]["prompt"].startswith("<|fim_prefix|>return<|fim_suffix|>")
+
+
+async def test_tokens_are_counted_where_an_answer_is_ended_before_the_server_tells() -> None:
+    with StandInServer() as server:
+        engine = at(server)
+        chunks = [chunk async for chunk in engine.complete(CompletionRequest("x" * 28))]
+        await engine.aclose()
+    assert [chunk.usage for chunk in chunks] == [
+        Usage(10, 0, 10, 1),  # guessed, without a tokenizer
+        Usage(10, 0, 10, 2),
+        Usage(28, 0, 28, 1),  # the server's own
+    ]
 
 
 async def test_only_chat() -> None:

@@ -18,7 +18,7 @@ import httpx
 from fimble import __version__
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.client import EngineEvent
-from fimble.engine.protocol import CompletionChunk, CompletionRequest
+from fimble.engine.protocol import CompletionChunk, CompletionRequest, Usage
 from fimble.engine.remote.abilities import Abilities, find_out
 from fimble.engine.remote.breaker import Breaker
 from fimble.engine.remote.endpoint import Endpoint
@@ -103,10 +103,12 @@ class RemoteEngine(Engine):
         abilities = await self._find_out()
         prompt, blank = without_last_blank(request.prompt)
         path, body = self._body(replace(request, prompt=prompt), abilities)
+        count = self._prompt_tokens(body)
         attempts = attempts_for(request.priority)
         for attempt in range(1, attempts + 1):
             try:
-                async for chunk in _behind(blank, self._stream(path, body, request)):
+                answers = _behind(blank, self._stream(path, body, request))
+                async for chunk in _counted(count, answers):
                     yield chunk
             except _MayPass as error:
                 if attempt == attempts:
@@ -148,6 +150,16 @@ class RemoteEngine(Engine):
             )
         prompt = prompt_body(request.prompt, abilities.form, self._tokenizer)
         return "/completions", {**body, **prompt}
+
+    def _prompt_tokens(self, body: Mapping[str, Any]) -> int:
+        """Of a completion, as far as it is known here; 0 of a chat, which the server lays out."""
+        prompt = body.get("prompt", "")
+        if not isinstance(prompt, str):
+            return len(prompt)
+        text = prompt + body.get("suffix", "")
+        if self._tokenizer is None:
+            return estimated_tokens(text)
+        return len(self._tokenizer.encode_text(text))
 
     async def _stream(
         self, path: str, body: dict[str, Any], request: CompletionRequest
@@ -286,6 +298,23 @@ async def _behind(
                 fits[chunk.index] = chunk.text.startswith(blank)
                 chunk = replace(chunk, text=chunk.text[len(blank) :])
             yield chunk if fits.get(chunk.index, True) else replace(chunk, text="")
+    finally:
+        await chunks.aclose()
+
+
+async def _counted(
+    prompt_tokens: int, chunks: AsyncGenerator[CompletionChunk, None]
+) -> AsyncGenerator[CompletionChunk, None]:
+    """The answers with a usage each. Servers tell it at the end, and who types rarely waits for
+    that: until then it is counted here, a token a piece, as if nothing had been reused.
+    """
+    pieces = 0
+    try:
+        async for chunk in chunks:
+            pieces += 1
+            if prompt_tokens and chunk.usage is None:
+                chunk = replace(chunk, usage=Usage(prompt_tokens, 0, prompt_tokens, pieces))
+            yield chunk
     finally:
         await chunks.aclose()
 
