@@ -1,8 +1,8 @@
 """AMD's five packages rebuilt from what is published of them, with next to no weights.
 
 Configuration, names, folder layout and companion files have the published values; the graph
-has its inputs, one quantised matrix and the place of its weights. None of them can be run:
-``com.ryzenai`` operators are in the Ryzen AI graphs, as in the real ones.
+has its inputs, one quantised matrix and the place of its weights, or is a tiny model's where it
+is to be loaded. ``com.ryzenai`` operators are in the Ryzen AI graphs, as in the real ones.
 """
 
 from __future__ import annotations
@@ -301,26 +301,28 @@ def make_large_file(path: Path, size: int) -> None:
 
 
 def make_loadable_amd_package(folder: Path, letter: str, *, on_cpu: bool = False) -> Path:
-    """The row's layout, names, provider and settings around a tiny model that can be run.
+    """The row's layout, names, provider, operators and settings around a tiny model.
 
-    For the rows whose operators are the runtime's own (A, B and C): D's and E's are AMD's.
-    ``on_cpu`` takes the provider away and allows the CPU, as a stand-in for it would.
+    A's, B's and C's can be run; the quantised matrices of D and E are AMD's own operators, as
+    published. ``on_cpu`` takes the provider away and allows the CPU, as a stand-in for it would.
     """
-    row = AMD_PACKAGES[letter]
-    assert row.domain == "com.microsoft", "the operators of Ryzen AI run nowhere else"
     from tests.support.tiny import make_tiny_package
 
-    inner = folder / row.folder / NESTED
+    row = AMD_PACKAGES[letter]
+    outer = folder / row.folder
+    inner = outer / NESTED if row.nested else outer
+    made = {"model.onnx": row.graph, "model_all_logits.onnx": _all_logits(row.graph)}
     make_tiny_package(inner, context_length=32768)
+    graphs = [
+        (inner / name, onnx.load(inner / name, load_external_data=False), inner / made[name])
+        for name in made
+    ]
+    for source, _, _ in graphs:
+        source.unlink()
     (inner / "model.onnx.data").rename(inner / row.data)
-    for made, named in (("model.onnx", row.graph), ("model_all_logits.onnx", "")):
-        model = onnx.load(inner / made, load_external_data=False)
-        (inner / made).unlink()
-        for tensor in model.graph.initializer:
-            for entry in tensor.external_data:
-                if entry.key == "location":
-                    entry.value = row.data
-        target = inner / (named or f"{Path(row.graph).stem}_all_logits.onnx")
+    for _, model, target in graphs:
+        _name_data(model, row.data)
+        _take_operators_from(model, row.domain)
         target.write_bytes(model.SerializeToString())
     # No note of the tiny model's origin: what the row's own name says counts.
     (inner / "fimble_package.json").unlink()
@@ -332,4 +334,24 @@ def make_loadable_amd_package(folder: Path, letter: str, *, on_cpu: bool = False
         config["model"]["decoder"]["session_options"] = published
     config["search"] = {"max_length": 32768, **row.search, **row.sampling}
     _write_json(path, config)
-    return inner.parent
+    return outer
+
+
+def _all_logits(graph: str) -> str:
+    return f"{Path(graph).stem}_all_logits.onnx"
+
+
+def _name_data(model: onnx.ModelProto, data: str) -> None:
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = data
+
+
+def _take_operators_from(model: onnx.ModelProto, domain: str) -> None:
+    """The quantised matrices become that domain's."""
+    if domain not in {each.domain for each in model.opset_import}:
+        model.opset_import.append(helper.make_opsetid(domain, 1))
+    for node in model.graph.node:
+        if node.op_type == "MatMulNBits":
+            node.domain = domain
