@@ -396,18 +396,25 @@ def use_utf8_console() -> None:
 # --- file URIs ---------------------------------------------------------------------------
 
 _DRIVE = re.compile(r"^/([A-Za-z])(?::|%3A|%3a)(?=/|$)")
+_NO_NAME = re.compile("[\0\ud800-\udfff]")
 
 
 def path_from_uri(uri: str, platform: str = sys.platform) -> PurePath | None:
-    """The file that a ``file:`` URI names; None for any other scheme (``untitled:``, …).
+    """The file that a ``file:`` URI names; None for any other scheme (``untitled:``, …), and where
+    there is none: no file's name has a zero byte or half a character in it.
 
     Percent escapes are decoded once; drive letters come out in upper case, since editors
     differ in how they write them and the same file must have one name.
     """
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # what stands for the host is none
+        return None
     if parts.scheme != "file":
         return None
     path = unquote(parts.path)
+    if _NO_NAME.search(path):
+        return None
     if platform != "win32":
         return PurePosixPath(path)
     if parts.netloc and parts.netloc != "localhost":

@@ -354,4 +354,4 @@ async def test_no_editor_is_told_of_more_for_a_text_that_is_no_more() -> None:
 def status(state: str) -> dict[str, Any]:
     budget = {"prompt": 2048, "answer": 64, "floor": 512, "ceiling": 2048}
     shown = {"state": state, "message": "", "model": "scripted", "provider": "none"}
-    return {**shown, "budget": budget}
+    return {**shown, "budget": budget, "remote": ""}

@@ -72,6 +72,9 @@ URIS = [
     ("file://localhost/c:/a.py", "win32", PureWindowsPath("C:/a.py")),
     ("untitled:Untitled-1", "linux", None),
     ("vscode-notebook-cell:/a.ipynb#W0", "linux", None),
+    ("file:///a%00b.py", "linux", None),
+    ("file:///c:/a\ud800.py", "win32", None),
+    ("file://[", "linux", None),
 ]
 
 

@@ -4,7 +4,11 @@
   change, which takes 30 ms for a file of 1.3 MB.
 - ``exit`` ends the loop with the right exit code; pygls's way loses it.
 - Every request is answered once, also before ``initialize``, after ``shutdown``, or with
-  parameters that cannot be read.
+  parameters that cannot be read; no message whatever ends the server (``well_formed``).
+- An answer counts for a request of ours alone, and once. pygls keeps the editor's requests beside
+  ours, and fails at an answer that comes after its request was given up.
+- A text that a message may have changed, but which cannot be read, is no longer taken for the
+  editor's: the document counts as closed until it is opened again.
 - No traceback travels to the editor; it goes to the log.
 - Cancelling ``workspace/executeCommand`` cancels the command, which sees the request's progress
   token in ``COMMAND_TOKEN``; pygls announces and hands on neither.
@@ -13,15 +17,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import (
+    FeatureNotificationError,
     JsonRpcException,
     JsonRpcInternalError,
+    JsonRpcInvalidParams,
     JsonRpcInvalidRequest,
+    JsonRpcMethodNotFound,
     JsonRpcParseError,
     JsonRpcServerNotInitialized,
 )
@@ -31,10 +40,21 @@ from fimble.lsp.logs import log_file
 from fimble.lsp.notebook import Notebooks
 from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
+from fimble.lsp.well_formed import id_of, is_id, is_message, takes_no_answer
 
 __all__ = ["FimbleProtocol"]
 
 logger = logging.getLogger(__name__)
+
+#: Notifications after which the editor has other texts than before.
+_ABOUT_TEXTS = (
+    types.TEXT_DOCUMENT_DID_OPEN,
+    types.TEXT_DOCUMENT_DID_CHANGE,
+    types.TEXT_DOCUMENT_DID_CLOSE,
+    types.NOTEBOOK_DOCUMENT_DID_OPEN,
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+)
 
 
 class FimbleProtocol(LanguageServerProtocol):
@@ -48,6 +68,7 @@ class FimbleProtocol(LanguageServerProtocol):
         self.documents.listeners.append(self.notebooks)
         self.on_exit: Callable[[int], None] = lambda code: None
         self._initialize_seen = False
+        self._asked: set[str | int] = set()
 
     @property
     def exit_code(self) -> int:
@@ -61,35 +82,42 @@ class FimbleProtocol(LanguageServerProtocol):
         if isinstance(message, ValueError):
             self._send_response(None, error=JsonRpcParseError().to_response_error())
             return
-        if not isinstance(message, dict) or "jsonrpc" not in message:
-            self._send_response(None, error=JsonRpcInvalidRequest().to_response_error())
+        if not is_message(message):
+            self._refuse_unknown(message)
             return
         if not self._in_order(message):
             return
         try:
             structured = self.structure_message(message)
-        except JsonRpcException as error:
-            self._refuse_unreadable(message, error)
+        except JsonRpcException:
+            self._refuse_unreadable(message)
             return
         self._initialize_seen = self._initialize_seen or message.get("method") == types.INITIALIZE
-        self.handle_message(structured)
+        try:
+            self.handle_message(structured)
+        except Exception as error:  # noqa: BLE001 - one message's fault must not end the session
+            self._server._report_server_error(error, FeatureNotificationError)
 
-    def _refuse_unreadable(self, message: dict[str, Any], error: JsonRpcException) -> None:
+    def _refuse_unknown(self, message: Any) -> None:
+        self._forget_documents(message)
+        error = JsonRpcInvalidRequest().to_response_error()
+        self._send_response(id_of(message), error=error)
+
+    def _refuse_unreadable(self, message: dict[str, Any]) -> None:
         method = message.get("method")
         logger.warning("parameters of %s cannot be read", method or "a response")
-        if method is not None and "id" in message:
-            self._send_response(message["id"], error=error.to_response_error())
-        elif method == types.TEXT_DOCUMENT_DID_CHANGE:
-            self._forget_document(message.get("params"))
-        elif "id" in message:
+        if method is None:
             self._handle_response(message["id"], None, types.ResponseError(-32603, "unreadable"))
+            return
+        self._forget_documents(message)
+        if "id" in message:
+            self._send_response(message["id"], error=JsonRpcInvalidParams().to_response_error())
 
-    def _forget_document(self, params: Any) -> None:
+    def _forget_documents(self, message: Any) -> None:
         """A change that cannot be read leaves us with another text than the editor has."""
-        document = params.get("textDocument") if isinstance(params, dict) else None
-        uri = document.get("uri") if isinstance(document, dict) else None
-        if isinstance(uri, str):
-            self.documents.close(types.TextDocumentIdentifier(uri))
+        for uri in _documents_of(message):
+            if self.documents.get(uri) is not None:
+                self.documents.close(types.TextDocumentIdentifier(uri))
 
     def _in_order(self, message: dict[str, Any]) -> bool:
         """Whether the message may come now; answers requests that may not."""
@@ -104,6 +132,9 @@ class FimbleProtocol(LanguageServerProtocol):
                 refusal = JsonRpcInvalidRequest("The server is initialized already.")
         elif not self._initialize_seen:
             refusal = JsonRpcServerNotInitialized("The server is not initialized.")
+        elif request is not None and takes_no_answer(method):
+            self._forget_documents(message)
+            refusal = JsonRpcMethodNotFound(f"{method} is a notification.")
         if refusal is not None and request is not None:
             self._send_response(request, error=refusal.to_response_error())
         return refusal is None
@@ -116,12 +147,55 @@ class FimbleProtocol(LanguageServerProtocol):
             work = self._request_futures.pop(id)
             result_future.add_done_callback(partial(_cancel_with, work))
 
+    def _check_handler_result(self, future: Any) -> None:
+        error = None if future.cancelled() else future.exception()
+        if isinstance(error, JsonRpcInvalidParams):
+            logger.warning("a notification could not be meant: %s", error)
+        elif error is not None:
+            # The error itself: pygls's own one in its place has no frames for the log.
+            self._server._report_server_error(error, FeatureNotificationError)
+
     def _send_response(
         self, msg_id: Any, result: Any = None, error: types.ResponseError | None = None
     ) -> None:
         if error is not None and error.code == JsonRpcInternalError.CODE:
             error = types.ResponseError(error.code, _without_traceback(error))
+        if msg_id is None and error is not None:
+            # The one answer whose id is null, which the converter would leave out.
+            refusal = {"code": error.code, "message": error.message}
+            self._send_data({"jsonrpc": self.VERSION, "id": None, "error": refusal})
+            return
         super()._send_response(msg_id, result, error)
+
+    # --- requests of ours --------------------------------------------------------------------
+
+    def send_request(
+        self,
+        method: str,
+        params: Any | None = None,
+        callback: Callable[[Any], None] | None = None,
+        msg_id: str | int | None = None,
+    ) -> Future[Any]:
+        id = str(uuid.uuid4()) if msg_id is None else msg_id
+        self._asked.add(id)
+        return super().send_request(method, params, callback, id)
+
+    def _handle_response(
+        self, msg_id: str | int, result: Any = None, error: types.ResponseError | None = None
+    ) -> None:
+        if msg_id not in self._asked:
+            logger.warning("an answer to no request of ours was ignored")
+            return
+        self._asked.discard(msg_id)
+        future = self._request_futures.get(msg_id)
+        if future is None or future.done():  # it was given up
+            self._request_futures.pop(msg_id, None)
+            return
+        super()._handle_response(msg_id, result, error)
+
+    def _handle_cancel_notification(self, msg_id: str | int) -> None:
+        if is_id(msg_id) and msg_id not in self._asked:
+            super()._handle_cancel_notification(msg_id)
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
     def lsp_workspace__execute_command(
@@ -177,6 +251,27 @@ class FimbleProtocol(LanguageServerProtocol):
 def _cancel_with(work: Any, request: Any) -> None:
     if request.cancelled():
         work.cancel()
+
+
+def _documents_of(message: Any) -> Iterator[str]:
+    """The URIs of the documents that a message is about if it opens, changes or closes any."""
+    method = message.get("method") if isinstance(message, dict) else None
+    if method in _ABOUT_TEXTS:
+        yield from _uris_in(message.get("params"))
+
+
+def _uris_in(value: Any) -> Iterator[str]:
+    """Every ``uri`` and ``document`` in it: those of a notebook are its cells'."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            for name in ("uri", "document"):
+                if isinstance(each.get(name), str):
+                    yield each[name]
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
 
 
 def _without_traceback(error: types.ResponseError) -> str:

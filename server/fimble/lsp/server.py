@@ -12,7 +12,6 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import default_converter
 
 from fimble import __version__
 from fimble.assist.edit.service import EditService
@@ -44,6 +43,7 @@ from fimble.lsp.status import StatusLine
 from fimble.lsp.suggestions import Suggestions
 from fimble.lsp.transport import StdoutWriter, messages_from, read_in_thread
 from fimble.lsp.watched_files import WatchedFiles
+from fimble.lsp.well_formed import strict_converter
 from fimble.lsp.workspace import WorkspaceHost
 
 __all__ = ["FimbleServer"]
@@ -75,7 +75,7 @@ class FimbleServer(LanguageServer):
             "fimble",
             __version__,
             protocol_cls=FimbleProtocol,
-            converter_factory=default_converter,
+            converter_factory=strict_converter,
             notebook_document_sync=SYNC,
         )
         self._given = roles or Roles()
