@@ -1,7 +1,8 @@
 """A client that speaks JSON-RPC and nothing more: it sees every message as it was sent.
 
-It counts answers, so that a test can say "exactly one", and can send what no well-behaved
-client would. ``in_process`` runs a server on pipes in this process.
+It holds all that the server sends against the specification (``conformance``), counts answers,
+so that a test can say "exactly one", and can send what no well-behaved client would.
+``in_process`` runs a server on pipes in this process.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fimble.engine.client import EngineEvent
 from fimble.lsp.roles import ModelChoice, Roles
 from fimble.lsp.server import FimbleServer
 from fimble.lsp.transport import messages_from, read_in_thread
+from tests.lsp.conformance import Conformance
 from tests.support.waiting import PATIENCE
 
 __all__ = ["Wire", "in_process"]
@@ -38,11 +40,13 @@ class Wire:
     messages: list[dict[str, Any]] = field(default_factory=list)
     next_id: int = 0
     closed: bool = False
+    conformance: Conformance = field(default_factory=Conformance)
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Collects messages until the other side closes, and answers its requests."""
         async for message in messages_from(reader):
             self.messages.append(message)
+            self.conformance.received(message)
             if "id" in message and "method" in message and not self.silent:
                 result = [self.config] if message["method"] == "workspace/configuration" else None
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
@@ -50,6 +54,7 @@ class Wire:
 
     def send(self, message: Any) -> None:
         """Sends a message as it is."""
+        self.conformance.sent(message)
         body = json.dumps(message).encode()
         self.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 

@@ -211,6 +211,11 @@ class FimbleProtocol(LanguageServerProtocol):
         self, params: types.InitializeParams
     ) -> Generator[Any, Any, types.InitializeResult]:
         result = yield from super().lsp_initialize(params)
+        text_document = params.capabilities.text_document
+        action = text_document.code_action if text_document else None
+        if action is None or action.code_action_literal_support is None:
+            # Kinds are told to nobody else, says the specification.
+            result.capabilities.code_action_provider = True
         if result.capabilities.execute_command_provider is not None:
             result.capabilities.execute_command_provider.work_done_progress = True
         return result
