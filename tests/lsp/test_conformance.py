@@ -27,7 +27,7 @@ ANSWER = {"jsonrpc": "2.0", "id": 1}
 )
 def test_what_is_not_as_the_specification_says_is_found(message: Any, fault: str) -> None:
     session = Conformance()
-    abilities = {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}}
+    abilities: dict[str, Any] = {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}}
     session.sent({"id": 0, "method": "initialize", "params": {"capabilities": abilities}})
     session.sent({"id": 1, "method": "textDocument/codeAction", "params": {}})
     session.received(message)

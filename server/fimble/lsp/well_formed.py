@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from cattrs import Converter
-from lsprotocol import types
+from lsprotocol import converters, types
 from pygls.protocol import (
     JsonRPCNotification,
     JsonRPCRequestMessage,
     JsonRPCResponseMessage,
-    default_converter,
 )
 
 __all__ = ["id_of", "is_id", "is_message", "strict_converter", "takes_no_answer"]
@@ -54,8 +53,8 @@ def takes_no_answer(method: str) -> bool:
 
 
 def strict_converter() -> Converter:
-    """pygls's converter, which takes no value for one of another type."""
-    converter = default_converter()
+    """lsprotocol's converter, which takes no value for one of another type."""
+    converter = converters.get_converter()
     converter.register_structure_hook(str, _string)
     converter.register_structure_hook(int, _integer)
     converter.register_structure_hook(float, _number)
