@@ -326,3 +326,12 @@ def test_openais_content_parts_and_limits_are_taken(engine: RunningEngine) -> No
     plain = {**body, "messages": [{"role": "user", "content": "ab"}]}
     same = engine.http.post("/v1/chat/completions", json=plain).json()
     assert same["usage"]["prompt_tokens"] == answer["usage"]["prompt_tokens"]
+
+
+def test_a_model_that_was_loaded_by_its_path_is_asked_by_the_id_it_is_listed_under(
+    engine: RunningEngine,
+) -> None:
+    (listed,) = engine.http.get("/v1/models").json()["data"]
+    by_id = engine.complete("def", model=listed["id"])
+    assert by_id["model"] == listed["id"]
+    assert engine.http.post("/v1/completions", json={"model": "absent"}).status_code in (400, 404)

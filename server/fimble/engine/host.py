@@ -24,7 +24,7 @@ from fimble.engine.options import EngineOptions
 from fimble.engine.package import PackageConfig, package_stamp, read_package_config
 from fimble.engine.provider_choice import choose_provider, inspection_of
 from fimble.engine.tokens import PackageTokenizer
-from fimble.errors import FimbleError, LoadFailed
+from fimble.errors import FimbleError, LoadFailed, ModelNotFound
 from fimble.models.genai_config import canonical_provider
 from fimble.models.store import Store
 
@@ -87,12 +87,25 @@ class ModelHost:
         known = self._resolved.get(wanted)
         if known is not None and known.stamp == package_stamp(known.folder):
             return known
-        package = Store().find(wanted) if wanted else Store().default()
-        config = read_package_config(package.path, package.name)
+        folder, name = self._installed(wanted)
+        config = read_package_config(folder, name)
         self._resolved[str(config.folder)] = config
         if wanted:  # which model is the default may change while we run
             self._resolved[wanted] = config
         return config
+
+    def _installed(self, wanted: str) -> tuple[Path, str]:
+        """The folder and the name of a package that is in the store or at a path; or that is
+        loaded, under the name that /v1/models lists it by.
+        """
+        try:
+            package = Store().find(wanted) if wanted else Store().default()
+        except ModelNotFound:
+            for loaded in reversed(self._models):
+                if loaded.config.name == wanted:
+                    return loaded.config.folder, wanted
+            raise
+        return package.path, package.name
 
     @staticmethod
     def _still_there(folder: str) -> str:
