@@ -45,6 +45,7 @@ __all__ = [
     "make_private_dir",
     "memory_lock_limit",
     "models_dir",
+    "open_handles",
     "operating_system",
     "path_from_uri",
     "powershell_json",
@@ -288,6 +289,13 @@ def process_started_at(pid: int) -> float:
         return float(psutil.Process(pid).create_time())
     except psutil.Error:
         return 0.0
+
+
+def open_handles(process: psutil.Process, platform: str = sys.platform) -> int:
+    """How many files, sockets and the like a process has open."""
+    # By its name: psutil's class has one of the two, by the system.
+    count = getattr(process, "num_handles" if platform == "win32" else "num_fds")
+    return int(count())
 
 
 def stop_process(pid: int, *, patience: float = 5.0) -> None:

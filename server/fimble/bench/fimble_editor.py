@@ -21,7 +21,7 @@ from fimble.engine.address import EngineAddress, read_address
 from fimble.errors import EngineUnavailable
 from fimble.lsp.editor import Editor, Proposal, ready_editor
 
-__all__ = ["FimbleEditor", "fimble_editor"]
+__all__ = ["FimbleEditor", "fimble_editor", "own_home"]
 
 
 class FimbleEditor(Assistant):
@@ -100,7 +100,7 @@ async def fimble_editor(package: Path, workspace: Path) -> AsyncIterator[FimbleE
 
     Raises FimbleError where that does not start.
     """
-    with _own_home():
+    with own_home():
         async with ready_editor(str(package), workspace) as editor:
             address = read_address()
             if address is None:
@@ -113,7 +113,7 @@ async def fimble_editor(package: Path, workspace: Path) -> AsyncIterator[FimbleE
 
 
 @contextlib.contextmanager
-def _own_home() -> Iterator[None]:
+def own_home() -> Iterator[None]:
     """A FIMBLE_HOME for this process and its children; its engine ends with it.
 
     The user's own engine may be at work for a window, and its counts would be mixed up.

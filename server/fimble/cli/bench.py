@@ -13,6 +13,7 @@ BENCHMARKS = {
     "context": "fimble.cli.bench_context",
     "edit": "fimble.cli.bench_edit",
     "infill": "fimble.cli.bench_infill",
+    "load": "fimble.cli.bench_load",
     "typing": "fimble.cli.bench_typing",
 }
 

@@ -92,6 +92,13 @@ class Editor:
         self._client.feature(types.WINDOW_SHOW_MESSAGE)(show)
         self._client.feature("fimble/status")(status)
 
+    @property
+    def server_pid(self) -> int:
+        """The process of the server, once it was started."""
+        server = self._client._server
+        assert server is not None, "no server was started"
+        return server.pid
+
     async def start(self, command: Sequence[str], folder: Path) -> None:
         """Starts the server and opens ``folder`` as its workspace."""
         await self._client.start_io(*command)
@@ -186,6 +193,18 @@ class Editor:
         items = answer.items if isinstance(answer, types.InlineCompletionList) else answer or []
         return [self._proposal(item) for item in items]
 
+    async def settled(self) -> None:
+        """Waits until the server has answered all that was asked, also what was cancelled.
+
+        Raises TimeoutError where an answer does not come.
+        """
+
+        async def all_answered() -> None:
+            while not all(self.responses[each] for each in self.asked):
+                await asyncio.sleep(0.02)
+
+        await asyncio.wait_for(all_answered(), _PATIENCE_SECONDS)
+
     def accept(self, proposal: Proposal, length: int | None = None) -> None:
         """Puts a suggestion into the document, as the Tab key does; or its first ``length``
         characters. The server hears of it.
@@ -254,8 +273,11 @@ def _plain(params: Any) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def ready_editor(model: str, folder: Path) -> AsyncIterator[Editor]:
+async def ready_editor(
+    model: str, folder: Path, *, on_message: Callable[[str], None] = lambda message: None
+) -> AsyncIterator[Editor]:
     """An editor on ``folder`` and its server, once ``model`` (name or path) is loaded.
+    ``on_message`` gets what the user would be shown.
 
     Raises FimbleError where it cannot be loaded.
     """
@@ -265,7 +287,11 @@ async def ready_editor(model: str, folder: Path) -> AsyncIterator[Editor]:
         if status.get("state") in ("ready", "error"):
             ready.set()
 
-    editor = Editor(on_message=problems.append, on_status=on_status)
+    def told(message: str) -> None:
+        problems.append(message)
+        on_message(message)
+
+    editor = Editor(on_message=told, on_status=on_status)
     await editor.start([sys.executable, "-m", "fimble", "serve", "--model", model], folder)
     try:
         try:
