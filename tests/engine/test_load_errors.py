@@ -61,6 +61,12 @@ SAID = [
     ("This session contains graph nodes that are assigned to the default CPU EP, but fallback to "
      "CPU EP has been explicitly disabled by the user.",
      "runtime", "forbids the CPU", "another provider"),
+    ("Non-zero status code returned while running GatherBlockQuantized node. Name:'embedding.out' "
+     "Status Message: gather_block_quantized.cc:318 ComputeInternal scales and zero_points must "
+     "have the same shape.", "device", "4-bit embedding", "--precision int8"),
+    ("Non-zero status code returned while running Gather node. Name:'embedding.rows' Status "
+     "Message: shader_helper.cc:416 GenerateSourceCode Program Gather requires f16 but the device "
+     "does not support it.", "device", "half precision", "--precision int8"),
     ("Fatal error: com.example:Op(-1) is not a registered function/op",
      "runtime", "operators that this runtime does not know", "fimble doctor"),
     ('Failed to load library: Error loading "amdgpu-ep.dll" which depends on "x.dll" which is '

@@ -56,6 +56,11 @@ _REMOVED = (
     "Update the graphics driver, close other programs that use the device, and start the "
     "engine with fewer --context-tokens."
 )
+_INT8 = (
+    "Make a package with 8 bits and use that one: `fimble model pull MODEL --precision int8 "
+    "--name NAME`, or `fimble model import FILE.gguf --precision int8 --name NAME`. On the "
+    "processor this one runs: leave out --provider."
+)
 _SHORTER = "Shorten the prompt, or start the engine with more --context-tokens."
 
 
@@ -211,6 +216,18 @@ MEANINGS = (
         "runtime",
         "a library of the runtime, or one that it depends on, cannot be loaded",
         _DOCTOR,
+    ),
+    Meaning(
+        r"(?s)GatherBlockQuantized.*scales and zero_points must have the same shape",
+        "device",
+        "this provider cannot look up its 4-bit embedding",
+        _INT8,
+    ),
+    Meaning(
+        r"(?i)requires f16 but the device does not support it",
+        "device",
+        "this device, or its driver, does not compute in half precision",
+        _INT8,
     ),
     # --- the device fails ---
     Meaning(
