@@ -304,7 +304,7 @@ def test_an_interrupt_ends_the_work_and_leaves_the_conversation(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = ScriptedEngine(["one two three four", "a second"], piece=4)
-    monkeypatch.setattr("fimble.cli.chatting.LocalEngine", lambda **options: engine)
+    monkeypatch.setattr("fimble.cli.chatting.engine_for", lambda *chosen: engine)
     handler = signal.getsignal(signal.SIGINT)
     with ChatSession(root, "", ChatSettings()) as session:
         heard: list[str] = []

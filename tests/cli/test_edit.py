@@ -28,7 +28,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def says(monkeypatch: pytest.MonkeyPatch) -> ScriptedEngine:
     """The engine of the command, which says ``return n`` for the whole function."""
     engine = ScriptedEngine([fence("def f(n):\n    return n")])
-    monkeypatch.setattr("fimble.cli.edit.LocalEngine", lambda **options: engine)
+    monkeypatch.setattr("fimble.cli.edit.engine_for", lambda *chosen: engine)
     return engine
 
 

@@ -40,7 +40,7 @@ async def test_an_edit(tmp_path: Path) -> None:
     outcome = await edit(engine, tmp_path, request_for(SOURCE))
     assert outcome.after == PLAIN.replace("x = n", "x = n + 1")
     assert [hunk.text for hunk in outcome.hunks] == [" + 1"]
-    assert (outcome.about, outcome.tries) == ("Edit line 2", 1)
+    assert (outcome.about, outcome.cost.tries) == ("Edit line 2", 1)
     (request,) = engine.requests
     # An edit repeats most of what it was shown, whatever a package says of chats.
     assert (request.temperature, request.repetition_penalty) == (0.0, 1.0)
@@ -52,7 +52,7 @@ async def test_an_edit(tmp_path: Path) -> None:
 async def test_a_second_try_is_told_what_was_wrong(tmp_path: Path) -> None:
     engine = ScriptedEngine([fence("x = (n"), fence("x = (n)")])
     outcome = await edit(engine, tmp_path, request_for(SOURCE))
-    assert outcome.after == PLAIN.replace("x = n", "x = (n)") and outcome.tries == 2
+    assert outcome.after == PLAIN.replace("x = n", "x = (n)") and outcome.cost.tries == 2
     system, asked, answer, told = engine.requests[1].messages
     assert (system.role, asked.role, answer.role, told.role) == (
         "system",
@@ -61,14 +61,14 @@ async def test_a_second_try_is_told_what_was_wrong(tmp_path: Path) -> None:
         "user",
     )
     assert answer.content == fence("x = (n") and "syntax error" in told.content
-    assert outcome.usage.completion_tokens > engine.count(fence("x = (n)"))
+    assert outcome.cost.usage.completion_tokens > engine.count(fence("x = (n)"))
 
 
 async def test_code_that_comes_back_with_its_fault_is_asked_for_anew(tmp_path: Path) -> None:
     whole = PLAIN.partition("\n\n\n")[0]
     engine = ScriptedEngine([fence(whole), fence(whole.replace("x = n", "x = n + 1"))])
     outcome = await edit(engine, tmp_path, request_for(SOURCE, "fix", problem="n is too small"))
-    assert outcome.after == PLAIN.replace("x = n", "x = n + 1") and outcome.tries == 2
+    assert outcome.after == PLAIN.replace("x = n", "x = n + 1") and outcome.cost.tries == 2
     # Without its answer: a model that sees one of its own gives it again.
     assert [message.role for message in engine.requests[1].messages] == ["system", "user"]
     asked, told = (request.messages[-1].content for request in engine.requests)

@@ -323,6 +323,18 @@ async def test_a_client_that_shows_documents_is_asked_to(
     assert all(file.suffix == ".md" for file in files)
 
 
+async def test_an_answer_that_cannot_be_kept_is_still_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FIMBLE_HOME", str(tmp_path))
+    answers_dir().write_text("a file where the folder should be", encoding="utf-8")
+    async with in_process(lambda model: ScriptedEngine(["It adds one."])) as session:
+        capabilities = {"window": {"showDocument": {"support": True}}}
+        wire = await opened(session, capabilities=capabilities)
+        result = await command(wire, "fimble.explain", URI)
+    assert (result["text"], result["document"]) == ("It adds one.", None)
+
+
 @pytest.mark.parametrize("name", ["fimble.review", "fimble.commitMessage"])
 async def test_a_review_without_changes_says_so(name: str, tmp_path: Path) -> None:
     async with in_process(lambda model: ScriptedEngine(["a"])) as session:

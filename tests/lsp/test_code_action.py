@@ -305,6 +305,31 @@ async def test_a_refused_answer_is_shown_and_changes_nothing() -> None:
     assert "I would rather not." in Path(path).read_text(encoding="utf-8")
 
 
+async def test_a_refused_answer_is_in_a_file_where_the_editor_shows_none() -> None:
+    engine = ScriptedEngine(["I would rather not."])
+    async with in_process(lambda model: engine) as session:
+        wire = await opened(session, {**MODERN, "window": {}})
+        found = await action(wire, "Simplify A.f")
+        answer = await wire.answer(wire.ask("codeAction/resolve", found))
+        assert not wire.sent("window/showDocument") and not wire.sent("window/showMessage")
+    said, _, path = answer["error"]["message"].rpartition(" It is in ")
+    assert said.endswith("See the answer, and take of it what is right.")
+    assert "I would rather not." in Path(path.rstrip(".")).read_text(encoding="utf-8")
+
+
+async def test_a_refused_answer_that_cannot_be_kept_is_still_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIMBLE_HOME", str(tmp_path))
+    answers_dir().write_text("a file where the folder should be", encoding="utf-8")
+    engine = ScriptedEngine(["I would rather not."])
+    async with in_process(lambda model: engine) as session:
+        wire = await opened(session, {**MODERN, "window": {}})
+        found = await action(wire, "Simplify A.f")
+        answer = await wire.answer(wire.ask("codeAction/resolve", found))
+    assert answer["error"]["data"]["answer"] == "I would rather not."
+
+
 async def test_an_action_of_an_older_version_is_refused() -> None:
     engine = ScriptedEngine(["never"])
     async with in_process(lambda model: engine) as session:

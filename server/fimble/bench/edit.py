@@ -102,8 +102,8 @@ async def _run(engine: Engine, case: EditCase) -> EditScore:
             case.task,
             "damaged" if damage else "solved" if solved else "not solved",
             damage,
-            outcome.tries,
-            outcome.usage.completion_tokens,
+            outcome.cost.tries,
+            outcome.cost.usage.completion_tokens,
             round(seconds, 1),
         )
 

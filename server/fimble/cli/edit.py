@@ -189,19 +189,19 @@ def _print(outcome: EditOutcome, path: Path, *, applied: bool) -> None:
         say(f"Note: {printable(note)}")
     if applied:
         say(f"{'Made' if outcome.is_new else 'Changed'} {_shown(Path(outcome.path))}.")
-    usage = outcome.usage
+    usage = outcome.cost.usage
     say(
         click.style(
-            f"{outcome.model} on {outcome.provider}: {usage.reused_tokens} of "
+            f"{outcome.cost.model} on {outcome.cost.provider}: {usage.reused_tokens} of "
             f"{usage.prompt_tokens} prompt tokens reused, {usage.completion_tokens} generated, "
-            f"{outcome.total_ms:.0f} ms",
+            f"{outcome.cost.total_ms:.0f} ms",
             dim=True,
         )
     )
 
 
 def _to_json(outcome: EditOutcome, path: Path, *, applied: bool) -> dict[str, Any]:
-    timings = outcome.timings
+    timings = outcome.cost.timings
     return {
         "task": outcome.task,
         "about": outcome.about,
@@ -211,16 +211,16 @@ def _to_json(outcome: EditOutcome, path: Path, *, applied: bool) -> dict[str, An
         "hunks": [asdict(hunk) for hunk in outcome.hunks],
         "notes": list(outcome.notes),
         "applied": applied,
-        "tries": outcome.tries,
-        "usage": asdict(outcome.usage),
+        "tries": outcome.cost.tries,
+        "usage": asdict(outcome.cost.usage),
         "timings_ms": {
             "queued": round(timings.queued_ms, 1),
             "prefill": round(timings.prefill_ms, 1),
             "decode": round(timings.decode_ms, 1),
-            "total": round(outcome.total_ms, 1),
+            "total": round(outcome.cost.total_ms, 1),
         },
-        "model": outcome.model,
-        "provider": outcome.provider,
+        "model": outcome.cost.model,
+        "provider": outcome.cost.provider,
     }
 
 

@@ -232,15 +232,25 @@ class Chat:
             self._host.chat_failed(error)
         return failure(error)
 
-    async def show_refused(self, text: str) -> str:
-        """Shows an answer that could not become an edit; its file's URI."""
-        return await self._shown("edit", ChatAnswer(text, ""))
+    async def show_refused(self, text: str) -> Path | None:
+        """Keeps an answer that could not become an edit, and shows it where the editor can; its
+        file, or None if it could not be kept.
+        """
+        path = await _kept("edit", ChatAnswer(text, ""))
+        if path is not None and self.can_show:
+            self._show(system.uri_from_path(path))
+        return path
 
-    async def _shown(self, task: str, answer: ChatAnswer) -> str:
+    async def _shown(self, task: str, answer: ChatAnswer) -> str | None:
         """Puts an answer into a file of ours and asks the editor to show it; the file's URI."""
-        path = await asyncio.to_thread(_write_answer, task, answer)
+        path = await _kept(task, answer)
+        if path is None:
+            return None
         uri = system.uri_from_path(path)
+        self._show(uri)
+        return uri
 
+    def _show(self, uri: str) -> None:
         async def show() -> None:
             try:
                 await self._show_document(types.ShowDocumentParams(uri, take_focus=True))
@@ -249,7 +259,6 @@ class Chat:
 
         # Some editors answer only when the user comes back to it.
         self._start(show())
-        return uri
 
     def templates(self) -> Templates:
         """The prompts' templates for the folders of the moment."""
@@ -282,6 +291,15 @@ def _command_object(arguments: list[Any]) -> dict[str, Any]:
     ):
         raise JsonRpcInvalidParams("The arguments are [uri, range] or one object with them.")
     return dict(zip(("uri", "range"), arguments, strict=False))
+
+
+async def _kept(task: str, answer: ChatAnswer) -> Path | None:
+    """The answer's file; None where it cannot be written, for an answer is worth more than that."""
+    try:
+        return await asyncio.to_thread(_write_answer, task, answer)
+    except (OSError, FimbleError) as error:
+        logger.warning("an answer could not be kept: %s", error)
+        return None
 
 
 def _write_answer(task: str, answer: ChatAnswer) -> Path:

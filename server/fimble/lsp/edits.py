@@ -54,7 +54,9 @@ class EditAbilities:
 
 
 class EditHost(DocumentListener):
-    """Makes edits for one session. ``show_answer`` shows an answer that became no edit."""
+    """Makes edits for one session. ``show_answer`` keeps an answer that became no edit in a file,
+    and shows it where the editor can; None if it cannot be kept.
+    """
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class EditHost(DocumentListener):
         service: EditService,
         settings: Callable[[], Settings],
         progress: Progress,
-        show_answer: Callable[[str], Coroutine[None, None, object]],
+        show_answer: Callable[[str], Coroutine[None, None, Path | None]],
     ) -> None:
         self._documents = documents
         self._host = host
@@ -107,7 +109,7 @@ class EditHost(DocumentListener):
             if not self._typed[key]:
                 del self._typed[key]
                 self._closed.discard(key)
-        self._host.chat_worked(outcome.model, outcome.provider)
+        self._host.chat_worked(outcome.cost.model, outcome.cost.provider)
         _log(outcome)
         return edit
 
@@ -134,8 +136,9 @@ class EditHost(DocumentListener):
         refusal = failure(error)
         if isinstance(error, EditRefused) and error.answer:
             refusal.data = {**(refusal.data or {}), "answer": error.answer}
-            if self.abilities.shows:
-                await self._show_answer(f"{error}\n\n{error.answer}\n")
+            path = await self._show_answer(f"{error}\n\n{error.answer}\n")
+            if path is not None and not self.abilities.shows:
+                refusal.message += f" It is in {path}."
         return refusal
 
     # --- for the editor ------------------------------------------------------------------------
@@ -207,7 +210,7 @@ class EditHost(DocumentListener):
 def _description(outcome: EditOutcome) -> str | None:
     """Who made a change and what else a person should know; None where there is nothing."""
     # Code that was applied from an answer names no model.
-    made_by = (f"by {outcome.model}.",) if outcome.model else ()
+    made_by = (f"by {outcome.cost.model}.",) if outcome.cost.model else ()
     return " ".join((*made_by, *outcome.notes)) or None
 
 
@@ -221,12 +224,12 @@ def _moved(outcome: EditOutcome) -> EditRefused:
 
 
 def _log(outcome: EditOutcome) -> None:
-    usage, timings = outcome.usage, outcome.timings
+    usage, timings = outcome.cost.usage, outcome.cost.timings
     logger.info(
         "edit: %s, %d tries, %d hunks, prompt %d tokens (%d reused), answer %d tokens, "
         "queued %.0f ms, prefill %.0f ms, decode %.0f ms",
         outcome.task,
-        outcome.tries,
+        outcome.cost.tries,
         len(outcome.hunks),
         usage.prompt_tokens,
         usage.reused_tokens,

@@ -1,18 +1,16 @@
-"""An edit from its request to accepted hunks: grown, asked for, judged, asked for once more.
+"""An edit from its request to accepted hunks: grown, asked for, judged.
 
 One edit of a document at a time. A refused or unusable answer changes nothing and says why.
-Cancelling the task ends the work at the engine before its next token.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fimble.assist.chat.pieces import Sources
+from fimble.assist.edit.asking import Answered, Cost, Judge, ask
 from fimble.assist.edit.destination import Destination, find_destination, values_for
 from fimble.assist.edit.hunks import Hunk, apply_hunks, minimal_hunks, rebase_hunks
 from fimble.assist.edit.merging import merged
@@ -31,14 +29,7 @@ from fimble.assist.edit.verdict import (
 )
 from fimble.assist.settings import EditSettings
 from fimble.engine.base import Engine
-from fimble.engine.protocol import (
-    ChatMessage,
-    CompletionChunk,
-    CompletionRequest,
-    FinishReason,
-    Timings,
-    Usage,
-)
+from fimble.engine.protocol import FinishReason
 from fimble.errors import EditRefused, UsageError
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document, Edit, Span
@@ -48,11 +39,6 @@ if TYPE_CHECKING:
     from fimble.assist.templates import Templates
 
 __all__ = ["EditOutcome", "EditRequest", "EditService", "rebased"]
-
-#: The second try sees the first answer: so much of it at most, in code points.
-_LONGEST_SHOWN = 12_000
-_TRIES = 2
-_MENDED = ("syntax", "unterminated", "changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +77,7 @@ class EditOutcome:
     is_own: bool = True
     notes: tuple[str, ...] = ()
     answer: str = ""
-    tries: int = 1
-    usage: Usage = field(default_factory=Usage)
-    timings: Timings = field(default_factory=Timings)
-    model: str = ""
-    provider: str = ""
-    total_ms: float = 0.0
+    cost: Cost = field(default_factory=Cost)
 
 
 class EditService:
@@ -203,9 +184,9 @@ class EditService:
         def enough(answer: str) -> bool:
             return is_repeating(answer, target.shown) or is_whole(target, task, answer)
 
-        asked = await self._ask(request, prompt, judge, enough, on_tokens)
-        outcome = _outcome(task, about, target, asked.accepted, request.document.path)
-        return asked.on(outcome)
+        answered = await self._ask(request, prompt, judge, enough, on_tokens)
+        outcome = _outcome(task, about, target, answered.accepted, request.document.path)
+        return replace(outcome, answer=answered.text, cost=answered.cost)
 
     async def _tests(
         self,
@@ -228,20 +209,21 @@ class EditService:
         def enough(answer: str) -> bool:
             return is_repeating(answer)
 
-        asked = await self._ask(request, prompt, judge, enough, on_tokens)
-        return asked.on(
-            EditOutcome(
-                task=task.name,
-                about=about,
-                path=str(found.path),
-                before=before.text,
-                after=apply_hunks(before.text, asked.accepted.hunks),
-                hunks=asked.accepted.hunks,
-                span=Span(0, len(before.text)),
-                is_new=found.is_new,
-                is_own=found.is_own,
-                notes=asked.accepted.notes,
-            )
+        answered = await self._ask(request, prompt, judge, enough, on_tokens)
+        accepted = answered.accepted
+        return EditOutcome(
+            task=task.name,
+            about=about,
+            path=str(found.path),
+            before=before.text,
+            after=apply_hunks(before.text, accepted.hunks),
+            hunks=accepted.hunks,
+            span=Span(0, len(before.text)),
+            is_new=found.is_new,
+            is_own=found.is_own,
+            notes=accepted.notes,
+            answer=answered.text,
+            cost=answered.cost,
         )
 
     async def _prompt(
@@ -273,110 +255,18 @@ class EditService:
         self,
         request: EditRequest,
         prompt: EditPrompt,
-        judge: Callable[[str, FinishReason], Accepted | Problem],
+        judge: Judge,
         enough: Callable[[str], bool],
         on_tokens: Callable[[int], None],
-    ) -> _Asked:
-        """An accepted answer, of the second try at the latest. Raises EditRefused."""
-        engine, started = self._engine(), time.perf_counter()
-        info = await engine.model_info()
-        messages = list(prompt.messages)
-        asked = _Asked(request.task)
-        while True:
-            completion = CompletionRequest(
-                "",
-                max_tokens=prompt.max_tokens,
-                temperature=0.0,
-                priority="chat",
-                document=f"{self._name}:{request.source or request.document.path}",
-                messages=tuple(messages),
-            )
-            answer, last = await _stream(engine, completion, enough, asked.counting(on_tokens))
-            asked.heard(answer, last, (time.perf_counter() - started) * 1000)
-            verdict = judge(answer, last.finish_reason or "stop")
-            if isinstance(verdict, Accepted):
-                asked.accepted = verdict
-                return asked
-            room = info.window - prompt.tokens - asked.usage.completion_tokens - prompt.max_tokens
-            if not verdict.again or asked.tries == _TRIES or room < 128:
-                raise asked.refusal(verdict)
-            messages = self._again(prompt, verdict, answer)
-
-    def _again(self, prompt: EditPrompt, problem: Problem, answer: str) -> list[ChatMessage]:
-        """The second try: with the first answer where that is to be mended, else anew."""
-        shown = problem.name in _MENDED
-        values = {
-            "reason": problem.reason,
-            "shown": shown,
-            "unchanged": problem.name == "unchanged",
-            "problems": prompt.problems,
-        }
-        told = self._templates().render("edit/again", values)
-        *before, asked = prompt.messages
-        if shown:
-            said = ChatMessage("assistant", answer[:_LONGEST_SHOWN])
-            return [*prompt.messages, said, ChatMessage("user", told)]
-        # Whoever sees an answer of his own at no temperature gives it again.
-        return [*before, ChatMessage("user", f"{asked.content}\n\n{told}")]
-
-
-@dataclass(slots=True)
-class _Asked:
-    """What was heard so far, over all tries."""
-
-    task: str
-    accepted: Accepted = field(default_factory=lambda: Accepted("", ()))
-    answer: str = ""
-    tries: int = 0
-    usage: Usage = field(default_factory=Usage)
-    timings: Timings = field(default_factory=Timings)
-    model: str = ""
-    provider: str = ""
-    total_ms: float = 0.0
-
-    def counting(self, on_tokens: Callable[[int], None]) -> Callable[[int], None]:
-        earlier = self.usage.completion_tokens
-        return lambda tokens: on_tokens(earlier + tokens)
-
-    def heard(self, answer: str, last: CompletionChunk, total_ms: float) -> None:
-        self.answer, self.tries, self.total_ms = answer, self.tries + 1, total_ms
-        self.model, self.provider = last.model or self.model, last.provider or self.provider
-        usage, timings = last.usage or Usage(), last.timings or Timings()
-        self.usage = Usage(
-            self.usage.prompt_tokens + usage.prompt_tokens,
-            self.usage.reused_tokens + usage.reused_tokens,
-            self.usage.computed_tokens + usage.computed_tokens,
-            self.usage.completion_tokens + usage.completion_tokens,
-        )
-        self.timings = Timings(
-            self.timings.queued_ms + timings.queued_ms,
-            self.timings.prefill_ms + timings.prefill_ms,
-            self.timings.decode_ms + timings.decode_ms,
-        )
-
-    def on(self, outcome: EditOutcome) -> EditOutcome:
-        """An outcome with what it took."""
-        return replace(
-            outcome,
-            answer=self.answer,
-            tries=self.tries,
-            usage=self.usage,
-            timings=self.timings,
-            model=self.model,
-            provider=self.provider,
-            total_ms=self.total_ms,
-        )
-
-    def refusal(self, problem: Problem) -> EditRefused:
-        steps = {
-            "unchanged": "Say what is to be different, or select other code.",
-            "cut": "Select less, or raise edit.maxTokens.",
-        }
-        return EditRefused(
-            f"Nothing was changed. {problem.reason}",
-            next_step=steps.get(problem.name, "See the answer, and take of it what is right."),
-            name=problem.name,
-            answer=self.answer,
+    ) -> Answered:
+        return await ask(
+            self._engine(),
+            self._templates(),
+            prompt,
+            judge,
+            document=f"{self._name}:{request.source or request.document.path}",
+            enough=enough,
+            on_tokens=on_tokens,
         )
 
 
@@ -407,36 +297,6 @@ def rebased(outcome: EditOutcome, document: Document, edits: Sequence[Edit]) -> 
         name="moved",
         answer=outcome.answer,
     )
-
-
-async def _stream(
-    engine: Engine,
-    request: CompletionRequest,
-    enough: Callable[[str], bool],
-    on_tokens: Callable[[int], None],
-) -> tuple[str, CompletionChunk]:
-    """The answer, as far as it is needed, and its last chunk with what earlier ones knew."""
-    text, looked = "", 0
-    last = CompletionChunk("")
-    # Closing the stream is what stops the engine.
-    async with aclosing(engine.complete(request)) as chunks:
-        async for chunk in chunks:
-            last = replace(
-                chunk,
-                usage=chunk.usage or last.usage,
-                timings=chunk.timings or last.timings,
-                model=chunk.model or last.model,
-                provider=chunk.provider or last.provider,
-            )
-            text += chunk.text
-            on_tokens(last.usage.completion_tokens if last.usage else 0)
-            # Looking costs a parse, so it is done line by line.
-            line = text.rfind("\n") + 1
-            if line > looked or (chunk.text and text.endswith("```")):
-                looked = line
-                if enough(text):
-                    break
-    return text, last
 
 
 def _outcome(
