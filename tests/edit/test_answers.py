@@ -198,6 +198,31 @@ def test_of_several_definitions_each_stays(source: str, code: str, problem: str)
 
 
 @pytest.mark.parametrize(
+    ("source", "code", "problem"),
+    [
+        ("«def f(n):\n    return n»\n\n\ndef g():\n    f(1)\n", "def g():\n    f(1)", "!copied"),
+        ("«def f(n):\n    return n»\n\n\ndef g():\n    f(1)\n", "def g():\n    f(2)", "!copied"),
+        (
+            "class A:\n    «def f(self): ...»\n\n    def g(self):\n        pass\n",
+            "def g(self):\n    pass",
+            "!copied",
+        ),
+        # Another name, and the name of something else's part, may be meant.
+        ("«def f(n):\n    return n»\n", "def h(n):\n    return n", "def h(n):\n    return n\n"),
+        (
+            "class A:\n    «def f(self): ...»\n\n\nclass B:\n    def g(self): ...\n",
+            "def g(self): ...",
+            "class A:\n    def g(self): ...\n\n\nclass B:\n    def g(self): ...\n",
+        ),
+    ],
+)
+def test_what_stands_beside_it_does_not_take_its_place(
+    source: str, code: str, problem: str
+) -> None:
+    assert result(source, fence(code)) == problem
+
+
+@pytest.mark.parametrize(
     ("path", "source", "name"),
     [
         ("a.py", "class A:\n    «@property\n    def f(self):\n        return 1»\n", "A.f"),

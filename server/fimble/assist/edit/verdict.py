@@ -5,7 +5,7 @@ Knows an answer, a target and a task; asks no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fimble.assist.edit.annotations import (
@@ -29,7 +29,15 @@ from fimble.assist.edit.problems import (
 from fimble.assist.edit.target import Target, definitions_in
 from fimble.assist.edit.tasks import EditTask
 from fimble.engine.protocol import FinishReason
-from fimble_context.syntax import Document, Language, detect, error_count, outline, walk
+from fimble_context.syntax import (
+    Document,
+    Language,
+    Symbol,
+    detect,
+    error_count,
+    outline,
+    walk,
+)
 
 __all__ = ["Accepted", "code_in", "is_whole", "verdict_on", "verdict_on_code"]
 
@@ -100,9 +108,8 @@ def verdict_on_code(target: Target, task: EditTask, code: str) -> Accepted | Pro
     hunks = minimal_hunks(target.text, text, target.span.start)
     changed = changed_document(target.document, hunks)
     lost = _lost(target, task, changed, target.span.start + len(text))
-    if lost is not None:
-        return lost
-    return _accepted(target, text, notes)
+    problem = lost or _copied(target, changed, target.span.start + len(text))
+    return problem or _accepted(target, text, notes)
 
 
 def code_in(target: Target, answer: str) -> Block | Problem:
@@ -208,6 +215,38 @@ def _lost(target: Target, task: EditTask, changed: Document, end: int) -> Proble
                 f"{symbol.signature!r}.",
             )
     return None
+
+
+def _copied(target: Target, changed: Document, end: int) -> Problem | None:
+    """Definitions in place of the target's that stand beside it already.
+
+    Small models give what they were shown as context where they have nothing to change.
+    """
+    symbol = target.symbol
+    if symbol is None:
+        return None
+    for level in _levels(outline(changed)):
+        inside = [each for each in level if target.span.start <= each.start and each.end <= end]
+        if not inside:
+            continue
+        beside = {(each.name, _plain(each.signature)) for each in level if each not in inside}
+        if any(each.name == symbol.name for each in inside) or not all(
+            (each.name, _plain(each.signature)) in beside for each in inside
+        ):
+            return None
+        return Problem(
+            "copied",
+            f"The answer gives {inside[0].name}, which the file has already, "
+            f"in place of {symbol.name}.",
+        )
+    return None
+
+
+def _levels(symbols: Sequence[Symbol]) -> Iterator[Sequence[Symbol]]:
+    """Definitions that stand side by side, the outermost first."""
+    yield symbols
+    for each in symbols:
+        yield from _levels(each.children)
 
 
 def _annotated(target: Target, code: str) -> str | None:
