@@ -10,6 +10,7 @@ import pytest
 
 from fimble.assist.edit.hunks import apply_hunks
 from fimble.assist.edit.service import EditOutcome, EditRequest, rebased
+from fimble.assist.edit.tasks import CUSTOM
 from fimble.engine.base import ModelInfo
 from fimble.errors import EditRefused, EngineUnavailable, UsageError
 from fimble_context.syntax import Document, Edit
@@ -372,3 +373,22 @@ def test_a_text_is_not_replaced_by_a_line_of_another(tmp_path: Path) -> None:
     with pytest.raises(EditRefused, match="other lines"):
         service.apply(document, 0, len(text), "One line.")
     assert service.apply(document, 0, 7, "One line.").after.startswith("One line.\nLine 1.")
+
+
+@pytest.mark.parametrize(
+    ("source", "task", "path", "name"),
+    [
+        ("«»x = 1\n", "document", "a.py", "no-definition"),
+        ("«»\n", "simplify", "a.py", "empty"),
+        ("def f():\n    «return 1»\n", "split", "a.py", "short"),
+        ("«x»\n", "types", "a.txt", "language"),
+        ("«x»\0\n", CUSTOM, "a.py", "binary"),
+    ],
+)
+async def test_what_cannot_be_asked_for_says_what_to_do(
+    source: str, task: str, path: str, name: str, tmp_path: Path
+) -> None:
+    engine = ScriptedEngine(["never"])
+    error = await refused(engine, tmp_path, request_for(source, task, path=path))
+    assert (error.name, bool(error.next_step)) == (name, True)
+    assert not engine.requests

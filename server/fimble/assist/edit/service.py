@@ -129,7 +129,7 @@ class EditService:
             len(request.diagnostics),
         )
         if isinstance(target, Problem):
-            raise EditRefused(target.reason, name=target.name)
+            raise _impossible(target)
         about = task.title.format(target.name)
         key = request.source or request.document.path
         if key in self._under_way:
@@ -156,7 +156,7 @@ class EditService:
         task = TASKS[CUSTOM]
         place = place_of(document, start, end, task, None, exact=True)
         if isinstance(place, Problem):
-            raise EditRefused(place.reason, name=place.name)
+            raise _impossible(place)
         target = part_for(place, code) if code.strip() else place
         if isinstance(target, Problem):
             raise _unapplied(target, code)
@@ -198,7 +198,7 @@ class EditService:
     ) -> EditOutcome:
         found = await find_destination(request.document, self._sources)
         if isinstance(found, Problem):
-            raise EditRefused(found.reason, name=found.name)
+            raise _impossible(found)
         values = values_for(found, target, self._sources)
         prompt = await self._prompt(request, task, target, more=values, answer_tokens=1024)
         before = found.document
@@ -268,6 +268,24 @@ class EditService:
             enough=enough,
             on_tokens=on_tokens,
         )
+
+
+#: What to do where an edit cannot even be asked for, by the problem's name.
+_NEXT_STEPS = {
+    "binary": "Choose a text file.",
+    "empty": "Select code, or say in words what is to be written here.",
+    "language": "Say in words what to change: an instruction takes any text.",
+    "no-definition": "Put the cursor into one, or say in words what to change.",
+    "secret": "Select code without the key.",
+    "short": "Select a longer one, or say in words what to change.",
+    "size": "Move the code into a smaller file.",
+    "unsaved": "Save it first.",
+}
+
+
+def _impossible(problem: Problem) -> EditRefused:
+    step = _NEXT_STEPS.get(problem.name, "Choose another place or file.")
+    return EditRefused(problem.reason, next_step=step, name=problem.name)
 
 
 def _unapplied(problem: Problem, code: str) -> EditRefused:
