@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 
 import psutil
 import pytest
@@ -237,3 +238,32 @@ async def test_busy_without_a_word_is_not_hung_but_idle_without_one_is(
     assert dog._hangs(silent=0.1)
     process().resume()
     await answer.aclose()
+
+
+async def test_a_machine_that_slept_is_given_its_time_again(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some systems' clocks go on while they sleep; the engine holds its interpreter meanwhile."""
+    asleep = 0.0
+    silences: list[float] = []
+
+    async def silent(self: watchdog.Watchdog) -> bool:
+        return False
+
+    def looked(self: watchdog.Watchdog, silence: float) -> bool:
+        silences.append(silence)
+        return False
+
+    monkeypatch.setattr(watchdog, "_INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr(watchdog, "monotonic", lambda: monotonic() + asleep)
+    monkeypatch.setattr(watchdog.Watchdog, "_answers", silent)
+    monkeypatch.setattr(watchdog.Watchdog, "_hangs", looked)
+    await engine.load()
+    dog = engine._watchdog
+    assert dog is not None
+    with dog.waiting():
+        await eventually(lambda: silences)
+        asleep = 100_000.0
+        before = len(silences)
+        await eventually(lambda: len(silences) > before + 1)
+    assert max(silences) < 100_000.0

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from fimble import system
-from fimble.engine import control
+from fimble.engine import control, launcher
 from fimble.engine.address import (
     EngineAddress,
     address_path,
@@ -33,6 +33,7 @@ from fimble.engine.launcher import find_running, log_path, start_engine
 from fimble.engine.options import EngineOptions, options_from_arguments
 from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.errors import EngineUnavailable, RuntimeMissing
+from tests.support.slow import make_slow_package
 from tests.support.waiting import PATIENCE, until
 
 
@@ -42,6 +43,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("FIMBLE_HOME", str(tmp_path / "home"))
     yield tmp_path / "home"
     control.stop()
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_slow_package(tmp_path_factory.mktemp("packages") / "slow")
 
 
 def engines_of(home: Path) -> list[int]:
@@ -223,6 +229,43 @@ def test_an_engine_of_another_release_is_replaced() -> None:
     new = start_engine(EngineOptions())
     assert new.pid != old.pid
     assert not system.is_alive(old.pid)
+
+
+def test_an_engine_of_another_release_finishes_what_it_was_asked(
+    slow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launcher, "_FINISH_SECONDS", PATIENCE)
+    old = start_engine(EngineOptions())
+    body = {"model": str(slow), "prompt": "def", "max_tokens": 12, "temperature": 1, "seed": 1}
+    with asking(old) as client, ThreadPoolExecutor() as pool:
+        assert client.post("/load", json={"model": str(slow)}).status_code == 200
+        answer = pool.submit(client.post, "/v1/completions", json=body)
+        until(lambda: client.get("/health").json()["waiting"])
+        data = {**asdict(old), "protocol": PROTOCOL_VERSION + 1}
+        system.write_private(address_path(), json.dumps(data).encode())
+        new = start_engine(EngineOptions())
+        assert answer.result().status_code == 200
+    assert new.pid != old.pid
+    assert not system.is_alive(old.pid)
+
+
+@pytest.mark.parametrize("content", [None, b"{"])
+def test_an_engine_whose_file_is_lost_writes_it_again(content: bytes | None) -> None:
+    running = start_engine(EngineOptions())
+    if content is None:
+        address_path().unlink()
+    else:
+        address_path().write_bytes(content)
+    until(lambda: read_address() == running)
+    assert start_engine(EngineOptions()) == running
+
+
+def test_an_engine_that_cannot_say_where_it_is_ends(home: Path) -> None:
+    (address_path() / "in the way").mkdir(parents=True)
+    with pytest.raises(EngineUnavailable, match="cannot use its files") as caught:
+        start_engine(EngineOptions())
+    assert str(home) in caught.value.message
+    until(lambda: not engines_of(home))
 
 
 # --- when it cannot start ----------------------------------------------------------------

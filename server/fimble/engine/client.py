@@ -108,6 +108,8 @@ class LocalEngine(Engine):
         self._info: ModelInfo | None = None
         self._not_before = 0.0
         self._pause = 0.0
+        # Why the last start failed; None after one that did not.
+        self._start_failure: EngineError | None = None
 
     # --- Engine --------------------------------------------------------------------------
 
@@ -225,6 +227,9 @@ class LocalEngine(Engine):
                     return self._http
                 self._note_death()
             wait = self._not_before - monotonic()
+            if wait > 0 and self._start_failure is not None:
+                # The same words, so that whoever shows them says so once.
+                raise self._start_failure
             if wait > 0:
                 raise EngineUnavailable(
                     f"The engine ended repeatedly; it is started again in {wait:.0f} s.",
@@ -243,9 +248,11 @@ class LocalEngine(Engine):
             address = await ensure_running(self._options, on_progress)
         except EngineError as error:
             self._back_off()
+            self._start_failure = error
             self._on_event(EngineEvent("failed", error.message, error.next_step))
             raise
         await self.aclose()
+        self._start_failure = None
         self._info = None
         self._address = address
         self._http = httpx.AsyncClient(

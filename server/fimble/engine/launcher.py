@@ -28,7 +28,7 @@ from fimble.engine.address import (
 )
 from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import PROTOCOL_VERSION
-from fimble.errors import EngineError, EngineUnavailable
+from fimble.errors import EngineError, EngineUnavailable, FimbleError
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
 __all__ = [
@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 START_SECONDS = 60.0
+#: How long an engine of another release may go on with what it was asked.
+_FINISH_SECONDS = 20.0
+#: A disk with less is full: an engine needs that for its log and its address.
+_FULL_BYTES = 16_384
 _LOG_BYTES = 1_000_000
 
 
@@ -77,6 +81,7 @@ def start_engine(options: EngineOptions, progress: Progress = ignore_progress) -
                 return running
             if running is not None:
                 # Another release's engine, which would misunderstand us.
+                _let_finish(running)
                 system.stop_process(running.pid)
             return _start(options, progress)
     except TimeoutError as error:
@@ -84,6 +89,37 @@ def start_engine(options: EngineOptions, progress: Progress = ignore_progress) -
             "Another process has been starting the engine for two minutes.",
             next_step="Run `fimble engine stop`, then try again.",
         ) from error
+    except EngineError:
+        raise
+    except FimbleError as error:
+        raise EngineUnavailable(error.message, next_step=error.next_step) from error
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: OSError) -> EngineUnavailable:
+    return EngineUnavailable(
+        f"The engine cannot use its files in {system.home()}: {error.strerror}.",
+        next_step="See to it that the folder can be written to and that its disk is not full, "
+        "or set FIMBLE_HOME to another one.",
+    )
+
+
+def _let_finish(engine: EngineAddress) -> None:
+    """Waits until the engine has answered what it was asked, within limits."""
+    deadline = time.monotonic() + _FINISH_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            with loopback_client(2.0) as client:
+                headers = {"Authorization": f"Bearer {engine.secret}"}
+                health = client.get(f"{engine.url}/health", headers=headers).json()
+            if not health.get("waiting"):
+                return
+        except httpx.TimeoutException:
+            pass  # it is at work
+        except (httpx.HTTPError, ValueError, AttributeError):
+            return  # another release may speak otherwise
+        time.sleep(0.1)
 
 
 def find_running() -> EngineAddress | None:
@@ -180,6 +216,11 @@ def _startup_error(log: Path, beginning: int, code: int) -> EngineError:
             if not issubclass(kind, EngineError):
                 kind = EngineUnavailable
             return kind(said["message"], next_step=said["next_step"])
+    if system.free_disk_bytes(log) < _FULL_BYTES:
+        return EngineUnavailable(
+            f"The engine cannot be started: the disk that holds {log.parent} is full.",
+            next_step="Make room on it, or set FIMBLE_HOME to a folder on another disk.",
+        )
     last = next((line for line in reversed(lines) if line.strip()), "no output")
     return EngineUnavailable(
         f"The engine ended with code {code} while it started: {last}",

@@ -7,6 +7,7 @@ happens to the process as a whole is here, and nothing about models or requests.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -44,6 +45,9 @@ __all__ = ["main"]
 
 _log = logging.getLogger(__name__)
 
+#: How often it is seen to that the engine can be found, and that there is memory enough.
+_LOOK_SECONDS = 2.0
+
 
 def main(arguments: list[str]) -> int:
     """Runs until stopped or idle. Returns the exit code."""
@@ -77,6 +81,13 @@ def main(arguments: list[str]) -> int:
         )
     except FimbleError as error:
         return _report(error)
+    except OSError as error:
+        return _report(
+            EngineUnavailable(
+                f"The engine cannot use its files in {system.home()}: {error.strerror}.",
+                next_step="See to it that the folder can be written to and its disk is not full.",
+            )
+        )
     return 0
 
 
@@ -87,7 +98,8 @@ def _report(error: FimbleError) -> int:
         "message": error.message,
         "next_step": error.next_step,
     }
-    sys.stderr.write(f"{FAILURE_MARK}{json.dumps(said)}\n")
+    with contextlib.suppress(OSError):  # the log's disk may be what is full
+        sys.stderr.write(f"{FAILURE_MARK}{json.dumps(said)}\n")
     return error.exit_code
 
 
@@ -117,13 +129,15 @@ async def _serve(options: EngineOptions) -> None:
     _survive_signals()
     pid = os.getpid()
     idle = asyncio.create_task(_watch_idle(options, scheduler, server))
-    publish = asyncio.create_task(_publish_when_started(server, guard.port, secret, pid))
+    publish = asyncio.create_task(_publish(server, guard.port, secret, pid))
     try:
         await server.serve(sockets=[listener])
+        if publish.done():
+            publish.result()
     finally:
+        publish.cancel()
         remove_address(pid)
         idle.cancel()
-        publish.cancel()
         await asyncio.to_thread(scheduler.close)
         listener.close()
         _log.info("ended")
@@ -139,20 +153,32 @@ def _survive_signals() -> None:
             signal.signal(number, lambda *_: None)
 
 
-async def _publish_when_started(server: uvicorn.Server, port: int, secret: str, pid: int) -> None:
+async def _publish(server: uvicorn.Server, port: int, secret: str, pid: int) -> None:
+    """Writes down where the engine is, and again when that was lost: nobody could find it, and
+    nobody could start another one beside it.
+    """
     while not server.started:
         await asyncio.sleep(0.01)
-    write_address(
-        EngineAddress(
-            pid=pid,
-            started_at=system.process_started_at(pid),
-            port=port,
-            secret=secret,
-            version=fimble.__version__,
-            protocol=PROTOCOL_VERSION,
-        )
+    address = EngineAddress(
+        pid=pid,
+        started_at=system.process_started_at(pid),
+        port=port,
+        secret=secret,
+        version=fimble.__version__,
+        protocol=PROTOCOL_VERSION,
     )
+    try:
+        write_address(address)
+    except (OSError, FimbleError):
+        server.should_exit = True
+        raise
     _log.info("listening on 127.0.0.1:%d", port)
+    while not server.should_exit:
+        await asyncio.sleep(_LOOK_SECONDS)
+        if read_address() is None and not server.should_exit:
+            with contextlib.suppress(OSError, FimbleError):
+                write_address(address)
+                _log.warning("the runtime file was lost and is written again")
 
 
 async def _watch_idle(options: EngineOptions, scheduler: Scheduler, server: uvicorn.Server) -> None:

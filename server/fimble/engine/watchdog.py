@@ -34,6 +34,8 @@ _INTERVAL_SECONDS = 2.0
 #: Requests that come so soon one after another wait for the same engine: whoever types on
 #: cancels each of them before it has waited long.
 _GAP_SECONDS = 5.0
+#: A look that takes so much longer than it should tells of a machine that slept, the engine too.
+_SLEPT_SECONDS = 10.0
 
 
 class Watchdog:
@@ -76,8 +78,13 @@ class Watchdog:
     async def _watch(self) -> None:
         self._note_work()
         while self._waiting or monotonic() - self._left_at < _GAP_SECONDS:
+            begun = monotonic()
             await asyncio.sleep(_INTERVAL_SECONDS)
-            if monotonic() - self._heard_at < _INTERVAL_SECONDS or await self._answers():
+            heard = monotonic() - self._heard_at < _INTERVAL_SECONDS or await self._answers()
+            if monotonic() - begun > 2 * _INTERVAL_SECONDS + _SLEPT_SECONDS:
+                self.heard()
+                self._note_work()
+            elif heard:
                 self._note_work()
             elif self._hangs(monotonic() - self._heard_at):
                 self.bit = True
