@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 from collections.abc import Iterator
@@ -138,6 +139,38 @@ async def test_the_client_hears_of_it_when_the_model_is_loaded(
     assert await client.load() == info
     assert [event.kind for event in events] == ["loading", "ready", "notice"]
     assert events[-1].message == info.notice
+
+
+async def test_the_client_tells_what_answers_say_of_the_model_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two models that take each other's place say it again at every turn."""
+    said = iter(["a for b.", "b for a.", "a for b.", ""])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        extra = {"notice": notice} if (notice := next(said)) else {}
+        piece = {"choices": [{"index": 0, "text": "x", "finish_reason": "stop"}], "extra": extra}
+        return httpx.Response(200, text=f"data: {json.dumps(piece)}\n\ndata: [DONE]\n\n")
+
+    events: list[EngineEvent] = []
+    client = LocalEngine(on_event=events.append)
+    http = httpx.AsyncClient(base_url="http://engine", transport=httpx.MockTransport(answer))
+
+    async def connect(*_: object) -> httpx.AsyncClient:
+        return http
+
+    async def load(*_: object) -> ModelInfo:
+        return ModelInfo("m", 1024, "CPU", True, False)
+
+    monkeypatch.setattr(client, "_connect", connect)
+    monkeypatch.setattr(client, "load", load)
+    for _ in range(4):
+        assert [chunk.text async for chunk in client.complete(CompletionRequest("a"))] == ["x"]
+    assert [(each.kind, each.message) for each in events] == [
+        ("notice", "a for b."),
+        ("notice", "b for a."),
+    ]
+    await http.aclose()
 
 
 def test_where_all_fits_there_is_nothing_to_tell(engine: Engine) -> None:

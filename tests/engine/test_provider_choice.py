@@ -230,5 +230,7 @@ def test_a_request_may_choose_and_one_that_does_not_leaves_the_model_where_it_is
     assert [(each.provider, each.provider_options) for each in loads[1:]] == [("WebGPU", ())]
     with pytest.raises(LoadFailed, match="no such thing"):
         host.ensure("", "dml")
+    assert host.loaded is not None and host.loaded.provider == "WebGPU", "it is back"
+    assert host.state == "ready"
     assert host.ensure(str(tiny), "cpu").provider == "CPU", "one provider's failure is its own"
-    assert [each.provider for each in loads] == ["", "WebGPU", "DML", "CPU"]
+    assert [each.provider for each in loads] == ["", "WebGPU", "DML", "WebGPU", "CPU"]

@@ -380,6 +380,40 @@ def test_a_chat_survives_a_completion_with_another_model(
     assert bench.loads == (["tiny", "other"] if fits else ["tiny", "other", "tiny"])
 
 
+def test_each_exchange_is_told_in_the_answer_also_the_way_back(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fimble.engine.host.fits_beside", lambda *_: False)
+    other = make_tiny_package(tmp_path / "other", seed=9)
+    tiny = str(bench.host.config("").folder)
+    assert "notice" not in bench.ask(model=tiny).wait().extra
+    assert "tiny was unloaded" in bench.ask(model=str(other)).wait().extra["notice"]
+    assert "other was unloaded" in bench.ask(model=tiny).wait().extra["notice"]
+    assert bench.loads == ["tiny", "other", "tiny"]
+
+
+def test_a_model_that_fails_leaves_the_former_one_in_its_place(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fimble.engine.host.fits_beside", lambda *_: False)
+    other = make_tiny_package(tmp_path / "other", seed=9)
+    text = bench.ask().wait().text
+    (other / "model.onnx.data").unlink()
+    with pytest.raises(LoadFailed, match="other"):
+        bench.ask(model=str(other)).wait()
+    assert bench.host.state == "ready"
+    assert bench.ask().wait().text == text
+    assert bench.loads == ["tiny", "other", "tiny"]
+
+
+def test_a_provider_that_is_refused_beforehand_costs_no_load(bench: Bench) -> None:
+    bench.ask().wait()
+    former = bench.host.loaded
+    with pytest.raises(LoadFailed, match="There is no provider nonsense"):
+        bench.host.ensure("", "nonsense")
+    assert bench.host.loaded is former
+
+
 def test_a_model_that_cannot_be_loaded_is_not_tried_at_every_key(bench: Bench) -> None:
     bench.fail_load = LoadFailed("The package is damaged.")
     for _ in range(3):

@@ -106,6 +106,7 @@ class LocalEngine(Engine):
         self._http: httpx.AsyncClient | None = None
         self._watchdog: Watchdog | None = None
         self._info: ModelInfo | None = None
+        self._noticed: set[str] = set()
         self._not_before = 0.0
         self._pause = 0.0
         # Why the last start failed; None after one that did not.
@@ -137,9 +138,14 @@ class LocalEngine(Engine):
             self._info = model_info_from_json(data)
             progress(ProgressEvent("load model", 1, 1, "steps"))
             self._on_event(EngineEvent("ready", f"{self._info.name} is loaded."))
-            if self._info.notice:
-                self._on_event(EngineEvent("notice", self._info.notice))
+            self._tell_notice(self._info.notice)
             return self._info
+
+    def _tell_notice(self, notice: str) -> None:
+        """Each once: two models that take each other's place would say so at every turn."""
+        if notice and notice not in self._noticed:
+            self._noticed.add(notice)
+            self._on_event(EngineEvent("notice", notice))
 
     async def _load_with_stages(self, http: httpx.AsyncClient) -> Any:
         body = {"model": self._model, "provider": self._provider}
@@ -200,6 +206,7 @@ class LocalEngine(Engine):
                         heard()
                         complete = complete or line == _END
                         for chunk in _chunks_in(line):
+                            self._tell_notice(str(chunk.extra.get("notice", "")))
                             yield chunk
         except httpx.TransportError as error:
             raise await self._lost(error, "The engine ended while it answered.") from error

@@ -246,6 +246,9 @@ class Generation:
             # A more urgent request took the slot in between.
             again = self._computed - (len(self._prompt) - reused)
             extra["recomputed_tokens"] = max(0, again)
+        if self._model is not None and self._model.info.notice:
+            # A client that saw the model loaded once does not see it loaded again.
+            extra["notice"] = self._model.info.notice
         return extra
 
     # --- small things --------------------------------------------------------------------

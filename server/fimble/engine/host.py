@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -58,6 +58,8 @@ class ModelHost:
         self._resolved: dict[str, PackageConfig] = {}
         self._failed: dict[tuple[PackageConfig, str], tuple[float, FimbleError]] = {}
         self._used: str = ""
+        # By folder, what the request asked for that loaded the package the last time.
+        self._provider_asked: dict[Path, str] = {}
         # By folder, the one that was used last at the end. Replaced, never changed: other
         # threads look at it.
         self._models: tuple[LoadedModel, ...] = ()
@@ -131,6 +133,7 @@ class ModelHost:
 
         ``provider`` is what computes; empty leaves a model where it is, and loads one as the
         engine's options say. ``again`` tries a package that failed a moment ago once more.
+        Where loading fails, what had to go for it is loaded again.
         Raises ModelNotFound, PackageError, LoadFailed or RuntimeMissing.
         """
         wanted = canonical_provider(provider) if provider else ""
@@ -145,8 +148,15 @@ class ModelHost:
         if failed is not None and not again and time.monotonic() - failed[0] < _FAILURE_SECONDS:
             raise failed[1]
         options = self._options_for(wanted)
-        gone = self._make_room(config, options)
-        loaded = self._load_now(config, wanted, options)
+        before = self._models
+        self._make_room(config, options)
+        away = [each for each in before if not self.holds(each)]
+        try:
+            loaded = self._load_now(config, wanted, options)
+        except FimbleError:
+            self._bring_back(away)
+            raise
+        gone = [each.config.name for each in away if each.config.folder != config.folder]
         if gone:
             loaded.note(
                 f"{' and '.join(gone)} was unloaded: there is not memory enough for it beside "
@@ -180,21 +190,8 @@ class ModelHost:
         loaded.close()
         _log.info("unloaded %s", loaded.config.name)
 
-    def _make_room(self, config: PackageConfig, options: EngineOptions) -> list[str]:
-        """Unloads what cannot stay beside ``config``; the names of models that had to go."""
-        for loaded in self._models:
-            if loaded.config.folder == config.folder:
-                self._drop(loaded)  # another package of the same name, or another provider
-        if not self._models:
-            return []
-        if len(self._models) < _MODELS and self._fits(config, options):
-            return []
-        gone = [loaded.config.name for loaded in self._models]
-        for loaded in self._models:
-            self._drop(loaded)
-        return gone
-
-    def _fits(self, config: PackageConfig, options: EngineOptions) -> bool:
+    def _make_room(self, config: PackageConfig, options: EngineOptions) -> None:
+        """Unloads what cannot stay beside ``config``."""
         found = inspection_of(config)
         try:
             choice = choose_provider(
@@ -204,8 +201,27 @@ class ModelHost:
                 library=options.provider_library,
             )
         except FimbleError:
-            return True  # it cannot be loaded at all: no reason for another one to go
-        return fits_beside(found, choice, options)
+            return  # it cannot be loaded at all: no reason for another one to go
+        for loaded in self._models:
+            if loaded.config.folder == config.folder:
+                self._drop(loaded)  # another package of the same name, or another provider
+        if self._models and (
+            len(self._models) >= _MODELS or not fits_beside(found, choice, options)
+        ):
+            for loaded in self._models:
+                self._drop(loaded)
+
+    def _bring_back(self, away: Sequence[LoadedModel]) -> None:
+        """Loads again what had to go for a model that then failed."""
+        for former in away:
+            config = former.config
+            if package_stamp(config.folder) != config.stamp:
+                continue  # what is there now is another package
+            wanted = self._provider_asked.get(config.folder, "")
+            try:
+                self._load_now(config, wanted, self._options_for(wanted))
+            except FimbleError:
+                _log.warning("%s did not come back", config.name)
 
     def _load_now(
         self, config: PackageConfig, provider: str, options: EngineOptions
@@ -231,6 +247,7 @@ class ModelHost:
             self._note_failure(config, provider, failure)
             raise failure from error
         self._use(loaded)
+        self._provider_asked[config.folder] = provider
         self.state, self.stage = "ready", None
         self._metrics.loads += 1
         self._metrics.load_seconds = time.perf_counter() - begun

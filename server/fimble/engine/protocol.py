@@ -183,7 +183,8 @@ class CompletionChunk:
 
     ``index`` tells the candidates of one request (``n``) apart. Our engine's chunks all have
     ``usage`` and ``timings`` so far, and ``extra["mean_logprob"]`` once there are tokens, so
-    that whoever ends a stream early knows them too; of other servers only the last one has a
+    that whoever ends a stream early knows them too, and ``extra["notice"]`` where the model is
+    not as it was meant to be; of other servers only the last one has a
     ``usage`` of theirs, if any, and those before have what was counted on this side.
     """
 
