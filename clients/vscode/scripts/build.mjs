@@ -1,0 +1,19 @@
+// Bundles the extension and the unit tests into dist/.
+// `node scripts/build.mjs --production` leaves the source maps and the tests out.
+import { build } from 'esbuild';
+import { readdirSync } from 'node:fs';
+
+const production = process.argv.includes('--production');
+const common = { bundle: true, sourcemap: !production, minify: production, logLevel: 'warning' };
+const node = { ...common, platform: 'node', format: 'cjs', target: 'node20' };
+
+await build({
+    ...node,
+    entryPoints: ['src/extension.ts'],
+    outfile: 'dist/extension.js',
+    external: ['vscode'],
+});
+if (!production) {
+    const tests = readdirSync('test').filter((name) => name.endsWith('.test.ts'));
+    await build({ ...node, entryPoints: tests.map((name) => `test/${name}`), outdir: 'dist/test' });
+}

@@ -1,0 +1,91 @@
+/** Commands that need no more than a line each; errors become messages. */
+
+import * as vscode from 'vscode';
+
+import type { Completions } from './completions';
+import { type Reports, showDoctor, showPrompt } from './reports';
+import type { Session } from './server/session';
+import { showStatusMenu, toggleLanguage } from './statusBar';
+
+export interface Parts {
+    readonly session: Session;
+    readonly completions: Completions;
+    readonly reports: Reports;
+    readonly log: vscode.LogOutputChannel;
+}
+
+const SNOOZES = [
+    { label: '10 minutes', minutes: 10 },
+    { label: '30 minutes', minutes: 30 },
+    { label: '1 hour', minutes: 60 },
+    { label: '8 hours', minutes: 480 },
+];
+
+type Run = (...args: never[]) => unknown;
+
+export function registerCommands(parts: Parts): vscode.Disposable[] {
+    const { session, completions, reports, log } = parts;
+    const editorCommand = 'editor.action.inlineSuggest';
+    const commands: Record<string, Run> = {
+        acceptWord: () => completions.acceptPart(`${editorCommand}.acceptNextWord`),
+        acceptLine: () => completions.acceptPart(`${editorCommand}.acceptNextLine`),
+        suggest: () => vscode.commands.executeCommand(`${editorCommand}.trigger`),
+        statusMenu: () => showStatusMenu(session),
+        toggleLanguage,
+        toggleSuggestions,
+        snoozeSuggestions: () => snooze(session),
+        wake: () => tellSnooze(session, 0),
+        showPromptHere: () => showPrompt(session, reports),
+        doctor: () => showDoctor(reports),
+        showLog: () => {
+            log.show();
+        },
+        restartServer: () => session.restart(),
+        openSettings: () =>
+            vscode.commands.executeCommand('workbench.action.openSettings', '@ext:fimble.fimble'),
+        openWalkthrough: () =>
+            vscode.commands.executeCommand('workbench.action.openWalkthrough', 'fimble.fimble#start'),
+    };
+    return Object.entries(commands).map(([name, run]) => register(`fimble.${name}`, run));
+}
+
+/** Registers a command whose failure is shown to the user in a sentence. */
+export function register(id: string, run: Run): vscode.Disposable {
+    return vscode.commands.registerCommand(id, async (...args: never[]) => {
+        try {
+            await run(...args);
+        } catch (error) {
+            tellError(error);
+        }
+    });
+}
+
+export function tellError(error: unknown): void {
+    if (error instanceof vscode.CancellationError) {
+        return;
+    }
+    const message = error instanceof Error ? error.message : String(error);
+    void vscode.window.showErrorMessage(`fimble: ${message}`);
+}
+
+async function snooze(session: Session): Promise<void> {
+    const chosen = await vscode.window.showQuickPick(SNOOZES, {
+        title: 'No suggestions for …',
+    });
+    if (chosen !== undefined) {
+        await tellSnooze(session, chosen.minutes);
+    }
+}
+
+async function tellSnooze(session: Session, minutes: number): Promise<void> {
+    await session.client.sendRequest('workspace/executeCommand', {
+        command: 'fimble.snooze',
+        arguments: [minutes],
+    });
+}
+
+async function toggleSuggestions(): Promise<void> {
+    const settings = vscode.workspace.getConfiguration('fimble.completion');
+    const enabled = settings.get('enabled', true);
+    await settings.update('enabled', !enabled, vscode.ConfigurationTarget.Global);
+}

@@ -1,0 +1,49 @@
+"""Suggestions in a real workbench: shown, accepted whole and in part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.clients.vscode.conftest import Server
+
+pytest.importorskip("playwright", reason="needs the extra e2e: pip install '.[e2e]'")
+from tests.support.workbench import Workbench, until
+
+pytestmark = pytest.mark.editor
+
+CODE = "def add(first, second):\n    return "
+ANSWER = "irst + second"
+
+
+def begin(window: Workbench, server: Server, file: Path) -> None:
+    """A new file with the code, and ghost text behind what was typed last."""
+    file.write_text(CODE, encoding="utf-8")
+    server.says(("def add", ANSWER))
+    window.open_file(file.name)
+    window.keys.press("Control+End")
+    window.type("f")
+    window.ghost_text.wait_for()
+
+
+def saved(window: Workbench, file: Path, text: str) -> None:
+    """Saves until the file has ``text``: an accepted suggestion is inserted a moment later."""
+
+    def is_there() -> bool:
+        window.save()
+        return file.read_text(encoding="utf-8") == text
+
+    until(is_there, f"{text!r} in the file, not {file.read_text(encoding='utf-8')!r}")
+
+
+def test_suggestions_are_accepted_whole_and_word_by_word(
+    window: Workbench, server: Server, folder: Path
+) -> None:
+    begin(window, server, folder / "whole.py")
+    window.keys.press("Tab")
+    saved(window, folder / "whole.py", f"{CODE}first + second")
+
+    begin(window, server, folder / "part.py")
+    window.keys.press("Control+ArrowRight")
+    saved(window, folder / "part.py", f"{CODE}first")
