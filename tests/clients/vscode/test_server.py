@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import psutil
@@ -23,7 +21,7 @@ def test_a_server_that_died_comes_back_and_none_outlives_its_window(
 ) -> None:
     with browser.window(folder) as window:
         started = len(server.pids)
-        os.kill(server.pids[-1], signal.SIGKILL)
+        psutil.Process(server.pids[-1]).kill()
         until(lambda: len(server.pids) > started, "a new server")
         window.wait_for_status("fimble: ready")
 
