@@ -54,6 +54,7 @@ __all__ = [
     "rewrite_file",
     "runtime_dir",
     "spawn_detached",
+    "start_of",
     "stop_process",
     "templates_dir",
     "uri_from_path",
@@ -256,39 +257,87 @@ def detached_options(platform: str) -> list[dict[str, Any]]:
 NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 
-def find_program(name: str, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The program of that name in an absolute folder of ``PATH``; None if there is none.
+def find_program(
+    name: str,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    places: Sequence[Path] = (),
+    outside: Sequence[Path] = (),
+    scripts: bool = False,
+    platform: str = sys.platform,
+) -> Path | None:
+    """The program of that name: in one of ``places``, else by ``PATH``; None if there is none.
 
-    Windows itself looks in the working directory first, where a workspace may have put one.
+    Only absolute folders count, and nothing that lies in one of ``outside`` or leads there: a
+    workspace may bring programs along, and its environment may be in the path. ``scripts``
+    takes Windows' command files too, which run in a shell.
     """
-    for folder in environ.get("PATH", "").split(os.pathsep):
-        found = shutil.which(name, path=folder) if Path(folder).is_absolute() else None
-        if found is not None and Path(found).parent == Path(folder):
-            return Path(found)
+    suffixes = [""]
+    if platform == "win32":
+        suffixes = [".exe", *((".cmd", ".bat") if scripts else ())]
+    forbidden = [_real(folder) for folder in outside]
+
+    def may_be_used(path: Path) -> bool:
+        return not any(_real(path).is_relative_to(folder) for folder in forbidden)
+
+    on_path = [Path(entry.strip('"')) for entry in environ.get("PATH", "").split(os.pathsep)]
+    for folder in (*places, *on_path):
+        if not folder.is_absolute() or (folder not in places and not may_be_used(folder)):
+            continue
+        for suffix in suffixes:
+            found = folder / f"{name}{suffix}"
+            if _is_program(found, platform) and (folder in places or may_be_used(found)):
+                return found
     return None
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a loop of links
+        return path.absolute()
+
+
+def _is_program(path: Path, platform: str) -> bool:
+    try:
+        return path.is_file() and (platform == "win32" or os.access(path, os.X_OK))
+    except (OSError, ValueError):
+        return False
 
 
 def is_alive(pid: int, started_at: float | None = None) -> bool:
     """Whether process ``pid`` runs, and is the one that started at ``started_at``.
 
-    Ids are used again: without the start time (seconds since the epoch) a stranger passes
-    for a process of ours.
+    Ids are used again: without the start (as ``process_started_at`` tells it) a stranger
+    passes for a process of ours.
     """
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return started_at is None or abs(process.create_time() - started_at) < 2.0
+        return started_at is None or abs(start_of(process) - started_at) < 2.0
     except psutil.Error:
         return False
 
 
 def process_started_at(pid: int) -> float:
-    """When ``pid`` started, in seconds since the epoch; 0.0 if there is no such process."""
+    """When ``pid`` started, in seconds, from a beginning that is the system's own affair; 0.0
+    if there is no such process.
+    """
     try:
-        return float(psutil.Process(pid).create_time())
+        return start_of(psutil.Process(pid))
     except psutil.Error:
         return 0.0
+
+
+def start_of(process: psutil.Process, platform: str = sys.platform) -> float:
+    """Tells a process from later ones with its id: seconds, the same at every call.
+
+    Linux keeps the time since it started. Added to the hour of that, as psutil does, it moves
+    with every correction of the clock, and a living engine would pass for a dead one.
+    """
+    since_epoch = float(process.create_time())
+    return since_epoch - psutil.boot_time() if platform == "linux" else since_epoch
 
 
 def open_handles(process: psutil.Process, platform: str = sys.platform) -> int:

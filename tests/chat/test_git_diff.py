@@ -292,9 +292,10 @@ def test_no_repository_and_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     outside = Path(tmp_path.anchor)
     with pytest.raises(DocumentError, match="no git repository"):
         git_diff(outside, Policy(()))
+    (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PATH", "")
     with pytest.raises(DocumentError, match="no git on this machine"):
-        git_diff(outside, Policy(()))
+        git_diff(tmp_path, Policy(()))
 
 
 def test_a_git_that_never_ends_is_ended(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fimble import system
-from fimble.doctor.programs import find_system_program, run_for_powershell, run_program
+from fimble.doctor.programs import run_for_powershell, run_program
 from tests.support.waiting import until
 
 
@@ -20,67 +19,6 @@ def program(folder: Path, name: str) -> Path:
     path.write_text("#!/bin/sh\necho ran\n", encoding="utf-8", newline="\n")
     path.chmod(0o755)
     return path
-
-
-def path_of(*folders: Path | str) -> dict[str, str]:
-    return {"PATH": os.pathsep.join(map(str, folders))}
-
-
-# --- which one -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "workspace"
-    folder.mkdir()
-    return folder
-
-
-def test_known_places_come_before_the_path(tmp_path: Path, workspace: Path) -> None:
-    known = program(tmp_path / "known", "tool")
-    other = program(tmp_path / "bin", "tool")
-
-    def find(*places: Path) -> Path | None:
-        return find_system_program(
-            "tool", places, environ=path_of(other.parent), cwd=workspace, here="linux"
-        )
-
-    assert find(known.parent) == known
-    assert find(tmp_path / "missing") == other
-
-
-@pytest.mark.parametrize("entry", ["", ".", "bin", "./bin", "WORKSPACE", "WORKSPACE/bin"])
-@pytest.mark.parametrize("here", ["linux", "windows"])
-def test_nothing_of_the_workspace_is_found(workspace: Path, entry: str, here: str) -> None:
-    for folder in (workspace, workspace / "bin"):
-        program(folder, "tool")
-        program(folder, "tool.exe")
-    environ = path_of(entry.replace("WORKSPACE", str(workspace)))
-    found = find_system_program("tool", environ=environ, cwd=workspace, here=here)  # type: ignore[arg-type]
-    assert found is None
-
-
-def test_a_link_into_the_workspace_is_not_followed(tmp_path: Path, workspace: Path) -> None:
-    planted = program(workspace, "tool")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "tool").symlink_to(planted)
-    (tmp_path / "linked").symlink_to(workspace)
-    environ = path_of(tmp_path / "bin", tmp_path / "linked")
-    assert find_system_program("tool", environ=environ, cwd=workspace, here="linux") is None
-
-
-def test_the_path_behind_the_workspaces_entry_still_counts(tmp_path: Path, workspace: Path) -> None:
-    program(workspace, "tool.exe")
-    real = program(tmp_path / "bin", "tool.exe")
-    environ = path_of(workspace, f'"{real.parent}"')
-    assert find_system_program("tool", environ=environ, cwd=workspace, here="windows") == real
-
-
-def test_on_windows_a_script_is_no_program(tmp_path: Path, workspace: Path) -> None:
-    for name in ("tool", "tool.bat", "tool.cmd", "tool.ps1"):
-        program(tmp_path / "bin", name)
-    environ = path_of(tmp_path / "bin")
-    assert find_system_program("tool", environ=environ, cwd=workspace, here="windows") is None
 
 
 def test_a_relative_path_is_never_run() -> None:

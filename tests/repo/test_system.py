@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -259,6 +260,24 @@ def test_a_job_that_forbids_breaking_away_still_gets_its_engine(
         )
     assert child == "child"
     assert len(tried) == 2
+
+
+@pytest.mark.parametrize(("platform", "start"), [("linux", 250.0), ("win32", 1250.0)])
+def test_a_start_stays_the_same_when_the_clock_is_set(
+    platform: str, start: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 0.0
+
+    class Process:
+        """As psutil tells it: Windows notes the hour, Linux adds the time since it started."""
+
+        def create_time(self) -> float:
+            return 1250.0 + (clock if platform == "linux" else 0.0)
+
+    monkeypatch.setattr(psutil, "boot_time", lambda: 1000.0 + clock)
+    assert system.start_of(Process(), platform) == start  # type: ignore[arg-type]
+    clock = 3600.0
+    assert system.start_of(Process(), platform) == start  # type: ignore[arg-type]
 
 
 def test_detached_child_runs_and_is_stopped(tmp_path: Path) -> None:

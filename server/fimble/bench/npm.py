@@ -47,7 +47,7 @@ def fetch_npm_package(spec: str) -> Path:
 
 
 def _pack(spec: str, kept: Path) -> None:
-    npm = system.find_program("npm")
+    npm = system.find_program("npm", scripts=True)
     if npm is None:
         raise UsageError(
             f"npm, which would fetch {spec}, is not installed.",

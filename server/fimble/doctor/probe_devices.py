@@ -16,7 +16,6 @@ from fimble import system
 from fimble.doctor.devices import AMD_NPU, Device, DeviceNodes, is_npu
 from fimble.doctor.programs import (
     ProgramOutput,
-    find_system_program,
     run_for_powershell,
     run_program,
 )
@@ -218,7 +217,7 @@ def _sorted(folder: Path) -> list[Path]:
 
 def _ask(name: str, arguments: tuple[str, ...], place: Path) -> ProgramOutput | None:
     """What the program says; None if it is not installed."""
-    program = find_system_program(name, (place,))
+    program = system.find_program(name, places=(place,), outside=(Path.cwd(),))
     return None if program is None else run_program([program, *arguments])
 
 

@@ -1,13 +1,11 @@
 """Runs the system's own programs: none that a workspace may have brought, none for ever.
 
-Programs are looked for in known folders, then in the absolute folders of PATH that do not lie
-in the current directory. No shell, no input, a time limit, and a folder of their own to run
-in. Knows nothing of what they print.
+No shell, no input, a time limit, and a folder of their own to run in. Knows nothing of what
+they print.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,7 +18,7 @@ import psutil
 from fimble import system
 from fimble.doctor.output import decode_output, without_clixml
 
-__all__ = ["ProgramOutput", "find_system_program", "run_for_powershell", "run_program"]
+__all__ = ["ProgramOutput", "run_for_powershell", "run_program"]
 
 #: Seconds for a program that looks at a device; some wake it up first.
 TIME_LIMIT = 20.0
@@ -39,45 +37,6 @@ class ProgramOutput:
     errors: str = ""
     code: int | None = None
     problem: str = ""
-
-
-def find_system_program(
-    name: str,
-    places: Sequence[Path] = (),
-    *,
-    environ: Mapping[str, str] = os.environ,
-    cwd: Path | None = None,
-    here: system.OperatingSystem | None = None,
-) -> Path | None:
-    """The program's path: in one of ``places``, else by PATH; None if there is none."""
-    windows = (here or system.operating_system()) == "windows"
-    file = f"{name}.exe" if windows else name
-    around = _real(cwd or Path.cwd())
-    for place in places:
-        if place.is_absolute() and _is_program(place / file, windows):
-            return place / file
-    for entry in environ.get("PATH", "").split(os.pathsep):
-        folder = Path(entry.strip('"'))
-        if not folder.is_absolute() or _real(folder).is_relative_to(around):
-            continue
-        found = folder / file
-        if _is_program(found, windows) and not _real(found).is_relative_to(around):
-            return found
-    return None
-
-
-def _real(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):  # a loop of links
-        return path.absolute()
-
-
-def _is_program(path: Path, windows: bool) -> bool:
-    try:
-        return path.is_file() and (windows or os.access(path, os.X_OK))
-    except (OSError, ValueError):
-        return False
 
 
 def run_program(

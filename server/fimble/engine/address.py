@@ -32,7 +32,7 @@ FAILURE_MARK = "fimble engine cannot start: "
 
 @dataclass(frozen=True, slots=True)
 class EngineAddress:
-    """``started_at`` is the process's start in seconds since the epoch (ids are reused)."""
+    """``started_at`` is what ``system.process_started_at`` says of the process (ids are reused)."""
 
     pid: int
     started_at: float

@@ -83,16 +83,16 @@ class _Git:
     """Calls of git within one time limit, for the repository around a folder."""
 
     def __init__(self, folder: Path) -> None:
-        program = system.find_program("git")
-        if program is None:
-            raise DocumentError("There is no git on this machine.", next_step="Install git.")
-        self._program = program
-        self._deadline = time.monotonic() + _PATIENCE
         folder = folder.absolute()
         around = (folder, *folder.parents)
         root = next((each for each in around if (each / ".git").exists()), None)
         if root is None:
             raise DocumentError(f"{folder} is in no git repository.")
+        program = system.find_program("git", outside=(root,))
+        if program is None:
+            raise DocumentError("There is no git on this machine.", next_step="Install git.")
+        self._program = program
+        self._deadline = time.monotonic() + _PATIENCE
         self._root = root
 
     def diff(self, policy: Policy, prefer_staged: bool) -> GitDiff:
