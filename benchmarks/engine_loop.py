@@ -31,6 +31,7 @@ from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, Timings, Usage
 from fimble.engine.scheduler import Done, Job, Scheduler
 from fimble.errors import FimbleError
+from fimble.models.runtimes import NO_TELEMETRY
 from fimble.models.store import Store
 
 CODE = Path(__file__).read_text(encoding="utf-8")
@@ -40,6 +41,7 @@ class Bench:
     """The engine's own scheduler and host in this process, and a bare model beside them."""
 
     def __init__(self, package: str, window: int) -> None:
+        os.environ.update(NO_TELEMETRY)
         import onnxruntime_genai
 
         self.og: Any = onnxruntime_genai

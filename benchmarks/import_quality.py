@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import sysconfig
@@ -27,8 +28,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime_genai as og
 from tokenizers import Tokenizer
+
+from fimble.models.runtimes import NO_TELEMETRY
+
+os.environ.update(NO_TELEMETRY)
+
+import onnxruntime_genai as og
 
 ROOT = Path(__file__).resolve().parent.parent  # for tests.support
 sys.path.insert(0, str(ROOT))

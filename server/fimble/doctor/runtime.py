@@ -15,7 +15,7 @@ from fimble import system
 from fimble.doctor.checks import Check
 from fimble.doctor.devices import Device, version_numbers
 from fimble.doctor.programs import ProgramOutput, run_program
-from fimble.models.runtimes import DISTRIBUTIONS
+from fimble.models.runtimes import DISTRIBUTIONS, NO_TELEMETRY
 
 __all__ = ["ImportFacts", "install_line", "parse_import", "probe_import", "runtime_checks"]
 
@@ -24,7 +24,9 @@ _LEAST = "0.11.2"
 _NVIDIA = "10de"
 _MARK = "fimble-runtime "
 _ASK = (
-    "import json, onnxruntime_genai as og\n"
+    "import json, os\n"
+    f"os.environ.update({NO_TELEMETRY!r})\n"
+    "import onnxruntime_genai as og\n"
     # Of the others it says what it was compiled with, which is not what it has.
     "names = ('dml', 'cuda')\n"
     "asked = {n: getattr(og, f'is_{n}_available', None) for n in names}\n"

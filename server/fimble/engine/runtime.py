@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ from fimble.engine.package import PackageConfig
 from fimble.engine.plugins import is_registered, pass_library
 from fimble.engine.provider_choice import ProviderChoice, better_next_step, choose_provider
 from fimble.errors import GenerationFailed, LoadFailed, RuntimeMissing
-from fimble.models.runtimes import DISTRIBUTIONS, Runtime, find_runtime
+from fimble.models.runtimes import DISTRIBUTIONS, NO_TELEMETRY, Runtime, find_runtime
 
 __all__ = ["DISTRIBUTIONS", "Logits", "Model", "Runtime", "Session", "find_runtime"]
 
@@ -53,6 +54,7 @@ class Model:
         or LoadFailed.
         """
         find_runtime()
+        os.environ.update(NO_TELEMETRY)
         try:
             self._og: Any = importlib.import_module("onnxruntime_genai")
         except (ImportError, OSError) as error:
@@ -64,7 +66,7 @@ class Model:
         self.choice = choose_provider(config) if choice is None else choice
         self.continuation = False
         self._threads = threads
-        # Newer Windows builds report usage to their maker unless told not to.
+        # The variable is newer than this call.
         disable_telemetry = getattr(self._og, "disable_telemetry_events", None)
         if disable_telemetry is not None:
             disable_telemetry()

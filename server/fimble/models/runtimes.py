@@ -11,7 +11,7 @@ from importlib import metadata
 
 from fimble.errors import RuntimeMissing
 
-__all__ = ["DISTRIBUTIONS", "Runtime", "find_runtime", "installed_runtimes"]
+__all__ = ["DISTRIBUTIONS", "NO_TELEMETRY", "Runtime", "find_runtime", "installed_runtimes"]
 
 #: Distributions that all import as ``onnxruntime_genai`` and overwrite each other.
 DISTRIBUTIONS = (
@@ -21,6 +21,11 @@ DISTRIBUTIONS = (
     "onnxruntime-genai-cuda",
     "onnxruntime-genai-directml-ryzenai",
 )
+
+#: For the environment, before the runtime is imported: its libraries read it when they are loaded.
+#: ONNX Runtime 1.29 and newer report the program's path, names of models, errors and speeds to
+#: their maker unless told not to, and keep what was not sent in the user's cache folder.
+NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
 
 
 @dataclass(frozen=True, slots=True)
