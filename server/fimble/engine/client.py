@@ -34,7 +34,7 @@ from fimble.errors import EngineError, EngineUnavailable, FimbleError, Generatio
 from fimble.models.genai_config import canonical_provider
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
-__all__ = ["EngineEvent", "LocalEngine", "model_reference"]
+__all__ = ["EngineEvent", "LocalEngine", "ignore_event", "model_reference"]
 
 #: The line that ends a complete stream of answers; OpenAI's.
 _END = "data: [DONE]"
@@ -78,7 +78,7 @@ def model_reference(model: str) -> str:
     return model
 
 
-def _ignore_event(event: EngineEvent) -> None:
+def ignore_event(event: EngineEvent) -> None:
     """Nobody looks."""
 
 
@@ -99,7 +99,7 @@ class LocalEngine(Engine):
         self._provider = provider
         options = options or EngineOptions()
         self._options = replace(options, model=model_reference(options.model) or self._model)
-        self._on_event = on_event or _ignore_event
+        self._on_event = on_event or ignore_event
         self._starting = asyncio.Lock()
         self._loading = asyncio.Lock()
         self._address: EngineAddress | None = None

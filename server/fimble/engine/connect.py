@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fimble.engine.base import Engine
-from fimble.engine.client import EngineEvent, LocalEngine
+from fimble.engine.client import EngineEvent, LocalEngine, ignore_event
 from fimble.engine.remote.choice import EngineChoice, Purpose, read_choice
 from fimble.engine.remote.client import RemoteEngine
 from fimble.engine.remote.endpoint import Endpoint
@@ -18,14 +18,10 @@ from fimble.models.store import Store
 __all__ = ["connect", "engine_at"]
 
 
-def _ignore(event: EngineEvent) -> None:
-    """Nobody looks."""
-
-
 def connect(
     purpose: Purpose,
     model: str = "",
-    on_event: Callable[[EngineEvent], None] = _ignore,
+    on_event: Callable[[EngineEvent], None] = ignore_event,
     *,
     provider: str = "",
     choice: EngineChoice | None = None,
@@ -48,7 +44,7 @@ def connect(
 def engine_at(
     endpoint: Endpoint | None,
     model: str = "",
-    on_event: Callable[[EngineEvent], None] = _ignore,
+    on_event: Callable[[EngineEvent], None] = ignore_event,
     *,
     provider: str = "",
     fall_back: bool = False,

@@ -45,7 +45,7 @@ __all__ = ["main"]
 
 _log = logging.getLogger(__name__)
 
-#: How often it is seen to that the engine can be found, and that there is memory enough.
+#: How often it is seen to that the engine can be found.
 _LOOK_SECONDS = 2.0
 
 

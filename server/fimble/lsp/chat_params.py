@@ -22,6 +22,7 @@ from fimble.errors import EditRefused, FimbleError
 from fimble.lsp.convert import document_path, range_of, span_of
 from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
+from fimble.lsp.well_formed import is_id
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document
 
@@ -86,7 +87,7 @@ def failure(error: FimbleError) -> JsonRpcException:
 def token_of(params: Mapping[str, Any], name: str) -> str | int | None:
     """A progress token, or None."""
     token = params.get(name)
-    if token is not None and not (isinstance(token, str | int) and not isinstance(token, bool)):
+    if token is not None and not is_id(token):
         raise _unusable(f"{name} must be a string or an integer.")
     return token
 

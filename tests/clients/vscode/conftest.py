@@ -101,11 +101,6 @@ class Server:
         """Every server that was started."""
         return [int(line) for line in self._lines("pids")]
 
-    @property
-    def prompts(self) -> list[str]:
-        """Every prompt that the engine got."""
-        return [json.loads(line) for line in self._lines("requests")]
-
     def _lines(self, name: str) -> list[str]:
         file = self.folder / name
         text = file.read_text(encoding="utf-8") if file.exists() else ""

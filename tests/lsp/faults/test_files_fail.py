@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fimble.engine.address import address_path
-from tests.lsp.faults.window import window
+from tests.lsp.faults.window import Window, window
 from tests.lsp.process import ended_engine, engine_pid
 from tests.support.tiny import make_tiny_package
 
@@ -29,6 +29,16 @@ def replace_by_seed(package: Path, seed: int) -> None:
     make_tiny_package(package, seed=seed)
 
 
+async def told_once(editor: Window, requests: int = 2) -> str:
+    """What the user is told, once, while nothing can be completed and typing goes on."""
+    for _ in range(requests):
+        editor.type()
+        await editor.answer(editor.ask())
+    await editor.types_on()
+    assert len(editor.told) == 1, editor.told
+    return editor.told[0]
+
+
 # --- the model's files -------------------------------------------------------------------
 
 
@@ -38,12 +48,7 @@ async def test_a_model_that_is_removed_is_named_once_and_works_when_it_is_back(
     async with window(home, tmp_path / "work", ["--model", str(package)]) as editor:
         before = await editor.completes()
         aside = package.rename(tmp_path / "aside")
-        for _ in range(3):
-            editor.type()
-            await editor.answer(editor.ask())
-        await editor.types_on()
-        (message,) = editor.told
-        assert str(package) in message
+        assert str(package) in await told_once(editor, requests=3)
         aside.rename(package)
         assert await editor.completes() == before
 
@@ -70,11 +75,7 @@ async def test_weights_that_are_cut_short_under_it_are_told_of_once(
         whole = Path(shutil.copytree(package, tmp_path / "whole"))
         shutil.rmtree(package)
         shutil.copytree(whole, package, copy_function=_half)
-        for _ in range(3):
-            editor.type()
-            await editor.answer(editor.ask())
-        await editor.types_on()
-        assert len(editor.told) == 1
+        await told_once(editor, requests=3)
         shutil.rmtree(package)
         shutil.copytree(whole, package, copy_function=shutil.copyfile)
         assert await editor.completes() == before
@@ -167,12 +168,7 @@ async def test_where_the_engine_cannot_write_it_is_told_once(
         home.mkdir()
         place.write_bytes(b"")
     async with window(home, tmp_path / "work", ["--model", str(tiny)]) as editor:
-        for _ in range(2):
-            editor.type()
-            await editor.answer(editor.ask())
-        await editor.types_on()
-        assert len(editor.told) == 1, editor.told
-        (message,) = editor.told
+        message = await told_once(editor)
         assert str(place) in message or str(home) in message, message
         shutil.rmtree(place) if place.is_dir() else place.unlink()
 
@@ -221,12 +217,7 @@ async def test_a_full_disk_is_told_of_once_and_it_works_when_there_is_room(
 ) -> None:
     filler = fill(small_disk)
     async with window(small_disk, tmp_path / "work", ["--model", str(tiny)]) as editor:
-        for _ in range(2):
-            editor.type()
-            await editor.answer(editor.ask())
-        await editor.types_on()
-        (message,) = editor.told
-        assert str(small_disk) in message
+        assert str(small_disk) in await told_once(editor)
         filler.unlink()
     async with window(small_disk, tmp_path / "work", ["--model", str(tiny)]) as editor:
         assert await editor.completes()
@@ -238,9 +229,4 @@ async def test_a_read_only_home_is_told_of_once(
 ) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     async with window(small_disk, tmp_path / "work", ["--model", str(tiny)]) as editor:
-        for _ in range(2):
-            editor.type()
-            await editor.answer(editor.ask())
-        await editor.types_on()
-        (message,) = editor.told
-        assert str(small_disk) in message
+        assert str(small_disk) in await told_once(editor)
