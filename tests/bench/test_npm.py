@@ -108,7 +108,7 @@ def fake_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     script.chmod(0o755)
     monkeypatch.setenv("FIMBLE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(system, "find_program", lambda name: script)
+    monkeypatch.setattr(system, "find_program", lambda name, **_: script)
     return tmp_path / "calls"
 
 
@@ -129,6 +129,6 @@ def test_a_package_that_npm_cannot_get() -> None:
 
 def test_without_npm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FIMBLE_HOME", str(tmp_path))
-    monkeypatch.setattr(system, "find_program", lambda name: None)
+    monkeypatch.setattr(system, "find_program", lambda name, **_: None)
     with pytest.raises(UsageError, match="not installed"):
         fetch_npm_package("rxjs@7.8.2")
