@@ -1,0 +1,76 @@
+"""Where fimble keeps its state, and the folders in it that only their owner may read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from fimble.errors import FimbleError
+
+__all__ = [
+    "config_dir",
+    "home",
+    "logs_dir",
+    "make_private_dir",
+    "models_dir",
+    "runtime_dir",
+    "templates_dir",
+]
+
+
+def home(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder with all of fimble's state: ``FIMBLE_HOME``, or the user's data folder."""
+    chosen = environ.get("FIMBLE_HOME", "").strip()
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return Path(platformdirs.user_data_dir("fimble", appauthor=False))
+
+
+def models_dir() -> Path:
+    """Installed packages, one folder each."""
+    return home() / "models"
+
+
+def logs_dir() -> Path:
+    """Log files of the engine and the language server."""
+    return home() / "logs"
+
+
+def config_dir() -> Path:
+    """The user's own settings."""
+    return home() / "config"
+
+
+def templates_dir() -> Path:
+    """The user's own prompt templates, in place of ours."""
+    return home() / "templates"
+
+
+def runtime_dir() -> Path:
+    """The engine's address, secret, lock and private working folder."""
+    return home() / "run"
+
+
+# --- file rights and atomic replacement --------------------------------------------------
+
+
+def make_private_dir(path: Path) -> Path:
+    """Creates ``path`` readable by its owner only, and returns it.
+
+    On Windows a folder below the user's profile already has that right; its ACL is left.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if sys.platform != "win32" and stat.S_IMODE(path.stat().st_mode) != 0o700:
+            path.chmod(0o700)
+    except OSError as error:
+        raise FimbleError(
+            f"The folder {path} cannot be made: {error.strerror}.",
+            next_step="Set FIMBLE_HOME to a folder that you can write to.",
+        ) from error
+    return path
