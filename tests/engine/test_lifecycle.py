@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -222,16 +223,31 @@ def test_a_damaged_file_is_no_engine(content: bytes) -> None:
     assert start_engine(EngineOptions()).port > 0
 
 
-def test_an_engine_of_another_release_is_replaced() -> None:
-    old = start_engine(EngineOptions())
-    data = {**asdict(old), "protocol": PROTOCOL_VERSION + 1}
-    system.write_private(address_path(), json.dumps(data).encode())
+def speaks(engine: EngineAddress, protocol: int) -> EngineAddress:
+    """The engine, as if it were of a release with another protocol."""
+    changed = replace(engine, protocol=protocol, version=f"0.{protocol}.9")
+    system.write_private(address_path(), json.dumps(asdict(changed)).encode())
+    return changed
+
+
+def test_an_engine_of_an_older_protocol_is_replaced() -> None:
+    old = speaks(start_engine(EngineOptions()), PROTOCOL_VERSION - 1)
     new = start_engine(EngineOptions())
     assert new.pid != old.pid
     assert not system.is_alive(old.pid)
 
 
-def test_an_engine_of_another_release_finishes_what_it_was_asked(
+def test_an_engine_of_a_newer_protocol_is_left_alone(home: Path) -> None:
+    newer = speaks(start_engine(EngineOptions()), PROTOCOL_VERSION + 1)
+    with pytest.raises(EngineUnavailable, match=re.escape(newer.version)) as caught:
+        start_engine(EngineOptions())
+    assert "Restart the language server" in caught.value.next_step
+    assert engines_of(home) == [newer.pid]
+    assert control.stop()
+    assert start_engine(EngineOptions()).protocol == PROTOCOL_VERSION
+
+
+def test_an_engine_of_an_older_protocol_finishes_what_it_was_asked(
     slow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launcher, "_FINISH_SECONDS", PATIENCE)
@@ -241,8 +257,7 @@ def test_an_engine_of_another_release_finishes_what_it_was_asked(
         assert client.post("/load", json={"model": str(slow)}).status_code == 200
         answer = pool.submit(client.post, "/v1/completions", json=body)
         until(lambda: client.get("/health").json()["waiting"])
-        data = {**asdict(old), "protocol": PROTOCOL_VERSION + 1}
-        system.write_private(address_path(), json.dumps(data).encode())
+        speaks(old, PROTOCOL_VERSION - 1)
         new = start_engine(EngineOptions())
         assert answer.result().status_code == 200
     assert new.pid != old.pid

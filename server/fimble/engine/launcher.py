@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import httpx
 
+import fimble
 from fimble import errors, system
 from fimble.engine.address import (
     FAILURE_MARK,
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 START_SECONDS = 60.0
-#: How long an engine of another release may go on with what it was asked.
+#: How long an engine of an older release may go on with what it was asked.
 _FINISH_SECONDS = 20.0
 #: A disk with less is full: an engine needs that for its log and its address.
 _FULL_BYTES = 16_384
@@ -72,15 +73,14 @@ async def ensure_running(
 def start_engine(options: EngineOptions, progress: Progress = ignore_progress) -> EngineAddress:
     """``ensure_running`` for callers without an event loop."""
     running = find_running()
-    if running is not None and running.protocol == PROTOCOL_VERSION:
+    if running is not None and _understands(running):
         return running
     try:
         with system.exclusive_lock(launch_lock_path(), timeout=START_SECONDS * 2):
             running = find_running()
-            if running is not None and running.protocol == PROTOCOL_VERSION:
+            if running is not None and _understands(running):
                 return running
             if running is not None:
-                # Another release's engine, which would misunderstand us.
                 _let_finish(running)
                 system.stop_process(running.pid)
             return _start(options, progress)
@@ -95,6 +95,23 @@ def start_engine(options: EngineOptions, progress: Progress = ignore_progress) -
         raise EngineUnavailable(error.message, next_step=error.next_step) from error
     except OSError as error:
         raise _unwritable(error) from error
+
+
+def _understands(engine: EngineAddress) -> bool:
+    """Whether it can be asked by this release; False for an older one's, which is to be replaced.
+
+    The newer release has its way, whichever window asks: were it the one that asks last, two
+    windows of different releases would end each other's engine at every turn. Raises
+    EngineUnavailable for an engine of a newer protocol.
+    """
+    if engine.protocol > PROTOCOL_VERSION:
+        raise EngineUnavailable(
+            f"The engine that runs is of a newer fimble ({engine.version}), "
+            f"which this one ({fimble.__version__}) does not understand.",
+            next_step="Restart the language server if fimble was updated; "
+            "else update this one too, or run `fimble engine stop`.",
+        )
+    return engine.protocol == PROTOCOL_VERSION
 
 
 def _unwritable(error: OSError) -> EngineUnavailable:
