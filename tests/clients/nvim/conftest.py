@@ -67,7 +67,10 @@ class Bench:
     def says(self, *rules: tuple[str, Any], **more: Any) -> None:
         """The answers of the engine: see ``scripted_server``."""
         text = json.dumps({"rules": rules, **more})
-        self.script.write_text(text, encoding="utf-8", newline="\n")
+        # At once: the engine may be reading.
+        new = self.script.with_suffix(".new")
+        new.write_text(text, encoding="utf-8", newline="\n")
+        new.replace(self.script)
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name

@@ -1,9 +1,11 @@
 """``python -m tests.clients.nvim.scripted_server FILE``: the real server, a scripted engine.
 
 ``FILE`` is JSON and read at every request: ``{"rules": [[WORD, ANSWER], …], "delay": SECONDS,
-"piece": CHARACTERS, "hold": SECONDS}``. The first rule answers whose word the prompt has; ANSWER
-is a text, or a list of candidates. Without one the answer is empty. ``delay`` comes before each
-piece, ``hold`` after it.
+"piece": CHARACTERS, "hold": SECONDS, "speed": TOKENS_PER_SECOND, "stopped": true}``. The first
+rule answers whose word the prompt has; ANSWER is a text, or a list of candidates. Without one the
+answer is empty. ``delay`` comes before each piece, ``hold`` after it; behind a piece nothing comes
+as long as the file says ``stopped``. ``speed`` is what the engine says of itself: a slow one is not
+waited for.
 """
 
 from __future__ import annotations
@@ -11,24 +13,32 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fimble.engine.base import ModelInfo
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
 from fimble.lsp.entry import serve
 from tests.support.scripted_engine import Script, ScriptedEngine, prompt_as_text
 
 
 class HoldingEngine(ScriptedEngine):
-    """May pause after each piece, so that half an answer can be looked at."""
+    """May stop after each piece, so that half an answer can be looked at."""
 
     hold: float = 0.0
+    said: Callable[[], dict[str, Any]]
+
+    async def model_info(self) -> ModelInfo:
+        return replace(self.info, decode_tokens_per_s=self.said().get("speed", 0.0))
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionChunk, None]:
         async for chunk in super().complete(request):
             yield chunk
             await asyncio.sleep(self.hold)
+            while self.said().get("stopped"):
+                await asyncio.sleep(0.02)
 
 
 def main(file: Path) -> int:
@@ -49,6 +59,7 @@ def main(file: Path) -> int:
         return ""
 
     engine = HoldingEngine(answer)
+    engine.said = said
     return serve(None, connect=lambda model, on_event: engine)
 
 

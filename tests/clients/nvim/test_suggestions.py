@@ -115,6 +115,55 @@ def test_several_lines_stand_between_the_lines(bench: Bench) -> None:
     assert editor.cursor == (3, len("    return total"))
 
 
+BLOCK = "total = left\n    total += right\n    return total"
+#: The engine makes the first line, and then nothing for the time being.
+SLOWLY = {"speed": 5.0, "piece": len("total = left\n  "), "stopped": True}
+
+
+def growing(bench: Bench) -> Neovim:
+    """The first line of a block is on the screen, and the rest is being made."""
+    bench.says(("def add", BLOCK), **SLOWLY)
+    editor = bench.open(ADD)
+    editor.command("2")
+    editor.keys("A")
+    editor.sees("    total = left")
+    return editor
+
+
+def test_what_is_shown_grows_when_the_rest_of_it_is_there(bench: Bench) -> None:
+    editor = growing(bench)
+    assert editor.screen[2] == ""
+    bench.says(("def add", "something else"), speed=5.0)
+    editor.sees("    total += right")
+    assert editor.screen[1:4] == f"    {BLOCK}".split("\n")
+    assert len(editor.lines) == 5
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.lines[3] == "    return total")
+
+
+def test_what_was_dismissed_or_left_does_not_grow(bench: Bench) -> None:
+    editor = growing(bench)
+    editor.lua(COUNT_GROWN)
+    editor.keys("<M-d>")
+    editor.sees_no("total = left")
+    bench.says(("def add", "something else"), speed=5.0)
+    editor.until(lambda: editor.lua("return _G.grown") == 1)
+    editor.until(lambda: not editor.lua(WAITING))
+    assert editor.screen[1] == ""
+
+
+#: Counts how often the server told of a suggestion that grew, after the plugin has heard it.
+COUNT_GROWN = """
+_G.grown = 0
+local handlers = vim.lsp.get_clients({ name = "fimble" })[1].handlers
+local hear = handlers["fimble/suggestionGrew"]
+handlers["fimble/suggestionGrew"] = function(...)
+  hear(...)
+  _G.grown = _G.grown + 1
+end
+"""
+
+
 def test_typing_on_keeps_what_fits_and_drops_what_does_not(bench: Bench) -> None:
     editor = offered(bench)
     editor.keys("return")

@@ -6,10 +6,11 @@ local insert = require("fimble.insert")
 local M = {}
 
 local METHOD = "textDocument/inlineCompletion"
-local INVOKED = 1
+local INVOKED, AUTOMATIC = 1, 2
 
 --- Neovim's object for a buffer. It is no public API, so what needs it works without it, too,
---- only less well: `next` has nothing to show, and what is left after a word comes a moment later.
+--- only less well: `next` has nothing to show, what is left after a word comes a moment later, and
+--- the rest of a block when its first line was accepted.
 ---@param buf integer
 ---@return table?
 local function completor(buf)
@@ -97,8 +98,9 @@ function M.accept(buf, part)
 end
 
 ---@param buf integer
+---@param kind integer
 ---@param done fun(shown: table)
-local function ask_for_several(buf, done)
+local function ask(buf, kind, done)
   local client, shown = client_module.of(buf), completor(buf)
   if not client or not shown then
     return
@@ -109,7 +111,7 @@ local function ask_for_several(buf, done)
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   ---@cast params table
-  params.context = { triggerKind = INVOKED }
+  params.context = { triggerKind = kind }
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   client:request(METHOD, params, function(err, result, context)
     if not err and vim.api.nvim_buf_get_changedtick(buf) == tick then
@@ -129,7 +131,7 @@ function M.cycle(buf, step)
     return
   end
   local before = shown.current and shown.current.insert_text
-  ask_for_several(buf, function(now)
+  ask(buf, INVOKED, function(now)
     local same = now.current and now.current.insert_text == before
     if step == -1 or same then
       vim.lsp.inline_completion.select({ bufnr = buf, count = step })
@@ -144,7 +146,12 @@ end
 
 ---@param buf integer
 function M.trigger(buf)
-  ask_for_several(buf, function() end)
+  ask(buf, INVOKED, function() end)
+end
+
+---@param buf integer
+function M.ask_again(buf)
+  ask(buf, AUTOMATIC, function() end)
 end
 
 return M

@@ -230,14 +230,20 @@ function M.config()
     capabilities = {
       workspace = { workspaceEdit = { documentChanges = true } },
       textDocument = { inlineCompletion = { dynamicRegistration = false } },
-      experimental = { fimble = { promptForInstruction = true } },
+      experimental = { fimble = { promptForInstruction = true, suggestionGrew = true } },
     },
     commands = {
       ["fimble.promptEdit"] = function(command)
         require("fimble.edits").prompted(command)
       end,
     },
-    handlers = { ["fimble/status"] = status.hear, ["$/progress"] = on_progress },
+    handlers = {
+      ["fimble/status"] = status.hear,
+      ["fimble/suggestionGrew"] = function(...)
+        require("fimble.suggestions").on_grown(...)
+      end,
+      ["$/progress"] = on_progress,
+    },
     on_attach = on_attach,
     on_exit = on_exit,
   }

@@ -254,6 +254,11 @@ local function refresh(buf)
   end
   ghost.seen, ghost.hint = seen, false
   show(buf)
+  M.ask_again(buf)
+end
+
+---@param buf integer
+function M.ask_again(buf)
   ask(buf, AUTOMATIC, function()
     show(buf)
   end)

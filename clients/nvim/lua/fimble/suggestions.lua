@@ -13,6 +13,7 @@ local M = {}
 ---@field accept fun(buf: integer, part: fimble.Part): string keys to be typed
 ---@field cycle fun(buf: integer, step: 1|-1)
 ---@field dismiss fun(buf: integer)
+---@field ask_again fun(buf: integer) as when something was typed
 ---@field trigger fun(buf: integer)
 
 ---@type boolean?
@@ -43,6 +44,22 @@ end
 function M.attach(client, buf)
   backend().attach(client, buf)
   backend().enable(M.enabled())
+end
+
+--- The handler of `fimble/suggestionGrew`: what is shown is asked for again, where it still is.
+---@param _ any
+---@param grown { uri: string, position: lsp.Position }
+---@param context lsp.HandlerContext
+function M.on_grown(_, grown, context)
+  local buf = vim.api.nvim_get_current_buf()
+  local client = vim.lsp.get_client_by_id(context.client_id)
+  if not client or vim.uri_from_bufnr(buf) ~= grown.uri or not backend().visible(buf) then
+    return
+  end
+  local here = vim.lsp.util.make_position_params(0, client.offset_encoding).position
+  if vim.deep_equal(here, grown.position) then
+    backend().ask_again(buf)
+  end
 end
 
 ---@type table<fimble.Action, fimble.Part>
