@@ -13,7 +13,7 @@ from fimble.models.store import Store
 from tests.support.tiny import make_tiny_package
 
 #: What a process may hold more of for a while: connections that are kept, threads of a pool.
-_LEEWAY = 40
+_LEEWAY = 10
 
 
 async def test_rounds_of_typing_leave_every_process_as_it_was(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ import httpx
 from fimble import system
 from fimble.engine.address import EngineAddress, read_address
 from fimble.engine.base import Engine, ModelInfo
+from fimble.engine.connections import Connections
 from fimble.engine.launcher import ensure_running
 from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import CompletionChunk, CompletionRequest
@@ -265,12 +267,11 @@ class LocalEngine(Engine):
         self._http = httpx.AsyncClient(
             base_url=address.url,
             headers={"Authorization": f"Bearer {address.secret}"},
-            # Loopback in plain HTTP: no proxy, no certificates to load; and no read limit,
-            # since a prefill may take minutes and a dead process closes its connections.
             trust_env=False,
-            verify=False,
+            transport=_loopback_connections(),
+            # No read limit, since a prefill may take minutes and a dead process closes its
+            # connections.
             timeout=httpx.Timeout(None, connect=10.0),
-            limits=httpx.Limits(max_connections=None, keepalive_expiry=20.0),
         )
         self._watchdog = Watchdog(address, self._http)
         return self._http
@@ -343,6 +344,15 @@ class LocalEngine(Engine):
         """The first restart is immediate; each one without an answer in between waits longer."""
         self._not_before = monotonic() + self._pause
         self._pause = min(_LONGEST_PAUSE, max(_FIRST_PAUSE, self._pause * 2))
+
+
+def _loopback_connections() -> Connections:
+    """Plain HTTP: no proxy, and no certificates, whose loading takes longer than a request."""
+    unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    limits = httpx.Limits(max_connections=None, keepalive_expiry=20.0)
+    return Connections(
+        lambda: httpx.AsyncHTTPTransport(verify=unused, trust_env=False, limits=limits)
+    )
 
 
 def _json_or_none(response: httpx.Response) -> Any:
