@@ -7,6 +7,7 @@ the server's state, since the text of an editor's lines has ghost text in it.
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.sync_api import Locator, Page, sync_playwright
+from playwright.sync_api import FrameLocator, Locator, Page, sync_playwright
 
 __all__ = ["Browser", "Workbench", "chromium", "running_browser", "until"]
 
@@ -75,12 +76,36 @@ class Workbench:
         # The same editor had another file a moment ago: keys would go there.
         self.page.locator(f'.monaco-editor.focused[data-uri$="/{name}"]').first.wait_for()
 
+    def run(self, command: str) -> None:
+        """Runs a command by its title, from the palette."""
+        self._pick("F1", f">{command}")
+
+    def _pick(self, key: str, text: str) -> None:
+        """Types into the quick input that ``key`` opens, and takes the first entry."""
+        self.keys.press(key)
+        self.type_in_quick_input(text)
+        label = text.removeprefix(">")
+        # Enter takes the focused one; the list may still be that of another text.
+        entries = self.page.locator(".quick-input-widget .monaco-list-row.focused")
+        entries.filter(has_text=re.compile(re.escape(label), re.IGNORECASE)).first.wait_for()
+        self.keys.press("Enter")
+
+    def type_in_quick_input(self, text: str) -> None:
+        """Replaces what the quick input has."""
+        field = self.page.locator(".quick-input-widget:visible input.input").first
+        field.wait_for()
+        field.fill(text)
+
     def type(self, text: str) -> None:
         """Types into whatever has the focus."""
         self.keys.type(text)
 
     def save(self) -> None:
         self.keys.press("Control+s")
+
+    def frame(self) -> FrameLocator:
+        """The page inside the webview that is shown."""
+        return self.page.frame_locator("iframe.webview.ready").frame_locator("iframe#active-frame")
 
     def picture(self, file: Path) -> None:
         self.page.screenshot(path=str(file))

@@ -1,4 +1,4 @@
-// Bundles the extension and the unit tests into dist/.
+// Bundles the extension, the chat's page and the unit tests into dist/.
 // `node scripts/build.mjs --production` leaves the source maps and the tests out.
 import { build } from 'esbuild';
 import { readdirSync } from 'node:fs';
@@ -12,6 +12,14 @@ await build({
     entryPoints: ['src/extension.ts'],
     outfile: 'dist/extension.js',
     external: ['vscode'],
+});
+await build({
+    ...common,
+    platform: 'browser',
+    format: 'iife',
+    target: 'es2022',
+    entryPoints: ['src/webview/main.ts'],
+    outfile: 'dist/webview/main.js',
 });
 if (!production) {
     const tests = readdirSync('test').filter((name) => name.endsWith('.test.ts'));

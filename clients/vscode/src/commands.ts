@@ -2,13 +2,16 @@
 
 import * as vscode from 'vscode';
 
+import type { Chat } from './chat/view';
 import type { Completions } from './completions';
 import { type Reports, showDoctor, showPrompt } from './reports';
 import type { Session } from './server/session';
 import { showStatusMenu, toggleLanguage } from './statusBar';
+import { ifTrusted } from './trust';
 
 export interface Parts {
     readonly session: Session;
+    readonly chat: Chat;
     readonly completions: Completions;
     readonly reports: Reports;
     readonly log: vscode.LogOutputChannel;
@@ -24,7 +27,7 @@ const SNOOZES = [
 type Run = (...args: never[]) => unknown;
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-    const { session, completions, reports, log } = parts;
+    const { session, chat, completions, reports, log } = parts;
     const editorCommand = 'editor.action.inlineSuggest';
     const commands: Record<string, Run> = {
         acceptWord: () => completions.acceptPart(`${editorCommand}.acceptNextWord`),
@@ -35,6 +38,8 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         toggleSuggestions,
         snoozeSuggestions: () => snooze(session),
         wake: () => tellSnooze(session, 0),
+        explainSelection: ifTrusted(() => chat.explain()),
+        openChat: ifTrusted(() => chat.open()),
         showPromptHere: () => showPrompt(session, reports),
         doctor: () => showDoctor(reports),
         showLog: () => {

@@ -3,7 +3,9 @@
 import * as vscode from 'vscode';
 import type { Middleware } from 'vscode-languageclient/node';
 
-import { registerCommands } from './commands';
+import { Store } from './chat/store';
+import { Chat, CHAT_VIEW } from './chat/view';
+import { registerCommands, tellError } from './commands';
 import { Completions } from './completions';
 import { install, offerInstallation } from './install';
 import { REPORT_SCHEME, Reports } from './reports';
@@ -26,11 +28,18 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         (cause) => void tellFailure(cause),
     );
     session = running;
+    const store = new Store(context.storageUri?.fsPath, (problem) => {
+        log.warn(problem);
+    });
+    const chat = new Chat(running, store, context.extensionUri, tellError);
     context.subscriptions.push(
         log,
         running,
         completions,
         new StatusBar(running),
+        vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat, {
+            webviewOptions: { retainContextWhenHidden: true },
+        }),
         vscode.workspace.registerTextDocumentContentProvider(REPORT_SCHEME, reports),
         running.onDidStart((client) => {
             completions.listen(client);
@@ -41,7 +50,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
                 void restart();
             }
         }),
-        ...registerCommands({ session: running, completions, reports, log }),
+        ...registerCommands({ session: running, chat, completions, reports, log }),
         vscode.commands.registerCommand('fimble.installServer', () =>
             install(context.extensionUri, restart),
         ),

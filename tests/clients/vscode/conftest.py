@@ -101,6 +101,11 @@ class Server:
         """Every server that was started."""
         return [int(line) for line in self._lines("pids")]
 
+    @property
+    def prompts(self) -> list[str]:
+        """What each request to the engine asked, in order."""
+        return [json.loads(line) for line in self._lines("requests")]
+
     def _lines(self, name: str) -> list[str]:
         file = self.folder / name
         text = file.read_text(encoding="utf-8") if file.exists() else ""

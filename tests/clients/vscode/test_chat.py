@@ -1,0 +1,113 @@
+"""The chat in a real workbench: its answers, what is done with their code, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.vscode.conftest import Server
+from tests.clients.vscode.test_suggestions import saved
+from tests.support.code_server import CodeServer
+
+pytest.importorskip("playwright", reason="needs the extra e2e: pip install '.[e2e]'")
+from tests.support.workbench import Browser, Workbench, until
+
+pytestmark = pytest.mark.editor
+
+CODE = "def add(first, second):\n    return first + second\n"
+CHECKED = CODE.replace(":\n", ":\n    assert first\n", 1)
+HOSTILE = """
+It is **checked** now. <b>bold</b> <script>alert(1)</script>
+![picture](https://evil.example/picture.png) <img src="https://evil.example/tag.png">
+[run](command:workbench.action.quit) [read](file:///etc/passwd) [web](https://good.example/)
+"""
+ANSWER = f"{HOSTILE}\n```python\n{CHECKED}```\n"
+
+
+def test_a_selection_is_explained_and_the_answers_code_inserted(
+    window: Workbench, server: Server, folder: Path
+) -> None:
+    requested: list[str] = []
+    window.page.on("request", lambda request: requested.append(request.url))
+    (folder / "sums.py").write_text(CODE, encoding="utf-8")
+    window.open_file("sums.py")
+    window.keys.press("Control+a")
+    server.says(("def add", ANSWER))
+    window.run("fimble: Explain the Selection")
+    chat = window.frame()
+    chat.locator("#exchanges[aria-busy=false] .answer strong").wait_for()
+
+    # What a model says is no page, and nothing of it is loaded.
+    assert chat.locator(".answer b, .answer script, .answer img").count() == 0
+    links = chat.locator(".answer a").evaluate_all("all => all.map(each => each.href)")
+    assert links == ["https://evil.example/picture.png", "https://good.example/"]
+    assert not [url for url in requested if "evil.example" in url]
+    assert "sums.py:1-2" in chat.locator(".question").inner_text()
+    assert "sums.py" in chat.locator(".context").text_content()
+    assert CODE in server.prompts[-1]
+
+    chat.get_by_role("button", name="Insert").click()
+    saved(window, folder / "sums.py", CHECKED)
+
+
+def kept(code_server: CodeServer) -> list[dict[str, Any]]:
+    """The questions of all conversations that are kept, with their answers."""
+    files = code_server.data.glob("User/workspaceStorage/*/fimble.fimble/conversations.json")
+    conversations = [each for file in files for each in json.loads(file.read_text("utf-8"))]
+    return [exchange for each in conversations for exchange in each["exchanges"]]
+
+
+def test_conversations_stream_are_stopped_kept_and_deleted(
+    browser: Browser, server: Server, folder: Path, code_server: CodeServer
+) -> None:
+    (folder / "rivers.py").write_text("LONGEST = 'Nile'\n", encoding="utf-8")
+
+    def exchange_of(question: str) -> dict[str, Any] | None:
+        found = [each for each in kept(code_server) if each["question"] == question]
+        return found[0] if found else None
+
+    with browser.window(folder) as window:
+        window.run("fimble: Open the Chat")
+        chat = window.frame()
+        server.says(("Count", "word " * 10_000), piece=20, delay=0.1)
+        question = chat.get_by_role("combobox", name="Question")
+        question.fill("Count the rivers.")
+        question.press("Enter")
+        chat.locator("#exchanges[aria-busy=true] .answer", has_text="word word").wait_for()
+        chat.get_by_role("button", name="Stop").click()
+        stopped = until(lambda: exchange_of("Count the rivers."), "the stopped answer is kept")
+        assert stopped["answer"].startswith("word word")
+        assert stopped["problem"] == "Stopped."
+
+        server.says(("And then?", "The *Amazon*."), ("Which is in", "The *Nile*."))
+        question.press_sequentially("Which is in @fi")
+        chat.get_by_role("option", name="@file:").wait_for()
+        question.press("Enter")
+        chat.get_by_role("option", name="@file:rivers.py").wait_for()
+        question.press("Enter")
+        question.press("Enter")
+        asked = "Which is in @file:rivers.py"
+        answered = until(lambda: exchange_of(asked), "the answer is kept")
+        assert answered["answer"] == "The *Nile*."
+        assert "LONGEST = 'Nile'" in server.prompts[-1]
+
+    # Another window on the folder, and another server.
+    with browser.window(folder) as window:
+        window.run("fimble: Open the Chat")
+        chat = window.frame()
+        chat.get_by_role("combobox", name="Conversation").select_option("Count the rivers.")
+        chat.locator(".answer em", has_text="Nile").wait_for()
+        question = chat.get_by_role("combobox", name="Question")
+        question.fill("And then?")
+        question.press("Enter")
+        until(lambda: exchange_of("And then?"), "the answer is kept")
+        assert "The *Nile*." in server.prompts[-1]
+        assert "Count the rivers." not in server.prompts[-1]
+
+        chat.get_by_role("button", name="Delete").click()
+        window.page.locator(".monaco-dialog-box").get_by_role("button", name="Delete").click()
+        until(lambda: exchange_of("And then?") is None, "the conversation is gone")
+        assert exchange_of(asked) is None
