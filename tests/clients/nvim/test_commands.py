@@ -150,6 +150,24 @@ def test_the_servers_own_menu_asks_for_an_instruction(plain_bench: Bench) -> Non
     assert [line for line in shown(editor) if line.startswith(("-  ", "+  "))] == DIFF
 
 
+def test_an_edit_of_the_servers_own_menu_is_made(bench: Bench) -> None:
+    code = 'def total(prices):\n    """Sum of the prices."""\n    return sum(price)'
+    bench.says(("def total", fence(code)))
+    editor = bench.open(TEXT, "menu.py")
+    editor.lua(
+        "vim.lsp.buf.code_action({ apply = true, filter = function(action)"
+        " return vim.startswith(action.title, 'Document') end })"
+    )
+    asks = "Apply all changes?"  # 0.12 does, before a change that wants to be confirmed
+    made = '    """Sum of the prices."""'
+    editor.until(lambda: editor.lines[1] == made or asks in editor.screen_text)
+    if editor.lines[1] != made:
+        editor.keys("y")
+    editor.until(lambda: editor.lines[1] == made)
+    editor.command("silent write")
+    assert bench.saved("menu.py").startswith(f"{code}\n")
+
+
 def test_prompt_shows_what_a_suggestion_is_made_of(plain_bench: Bench) -> None:
     plain_bench.says()
     editor = plain_bench.open(TEXT)

@@ -17,7 +17,7 @@ import pytest
 from fimble import system
 from fimble.assist import statistics_store
 from tests.clients.nvim.conftest import PLUGIN, ROOT, Bench, told, wait_ready
-from tests.lsp.process import ended_engine
+from tests.lsp.process import ended_engine, engine_pid
 from tests.support.neovim import Neovim
 from tests.support.neovim_versions import VERSIONS, neovim
 from tests.support.tiny import make_tiny_package
@@ -137,6 +137,57 @@ def test_installed_by_hand_it_suggests_and_counts(user: User, version: str) -> N
         editor.until(lambda: "accepted" in {key.measure for key in statistics_store.read(date.min)})
 
 
+def test_two_windows_share_an_engine(user: User) -> None:
+    program = neovim("0.11")
+    user.runs(blocks("sh")[0])
+    user.configures(blocks("lua")[0])
+    editors = [user.edits(program, SOURCE)]
+    try:
+        wait_ready(editors[0])
+        engine = engine_pid(user.data)
+        editors.append(user.edits(program, SOURCE))
+        wait_ready(editors[1])
+        assert engine_pid(user.data) == engine
+        editors.pop(0).close()
+        editors[0].keys("2GA")
+        editors[0].until(lambda: editors[0].lua("return _G.answers") > 0)
+        assert engine_pid(user.data) == engine
+    finally:
+        for editor in editors:
+            editor.close()
+
+
+#: What a project may hold that would like to be run, by where it is.
+PLANTED = {
+    ".nvim.lua": "vim.fn.writefile({}, vim.env.HOME .. '/harm')",
+    ".exrc": "call writefile([], $HOME . '/harm')",
+    "lsp/fimble.lua": "vim.fn.writefile({}, vim.env.HOME .. '/harm') return {}",
+    "lua/fimble/init.lua": "vim.fn.writefile({}, vim.env.HOME .. '/harm')",
+    "plugin/fimble.lua": "vim.fn.writefile({}, vim.env.HOME .. '/harm')",
+    "fimble": '#!/bin/sh\ntouch "$HOME/harm"',
+    ".vscode/settings.json": '{"fimble.server.path": "./fimble"}',
+}
+
+
+def test_nothing_that_a_project_holds_is_run(user: User) -> None:
+    program = neovim("0.11")
+    user.runs(blocks("sh")[0])
+    user.configures(blocks("lua")[0])
+    for name, text in PLANTED.items():
+        file = user.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
+        file.chmod(0o755)
+    editor = user.edits(program, SOURCE)
+    try:
+        wait_ready(editor)
+        editor.keys("2GA")
+        editor.until(lambda: editor.lua("return _G.answers") > 0)
+    finally:
+        editor.close()
+    assert not (user.home / "harm").exists()
+
+
 def test_neovims_own_manager_installs_it(user: User) -> None:
     program = neovim("0.12")
     if shutil.which("git") is None:
@@ -168,6 +219,50 @@ def test_what_cannot_be_meant_is_named(plain_bench: Bench) -> None:
     assert "no-such-program is not an executable program" in said
     editor.command("Fimble status")
     assert "no server runs for this file" in told(editor)
+
+
+def test_settings_change_while_the_server_runs(plain_bench: Bench) -> None:
+    plain_bench.says(("def area", "return width * height"))
+    plain_bench.write("c.py", "def area(width, height):\n    \n")
+    editor = plain_bench.editor("c.py")
+    again = (
+        "require('fimble').setup({ cmd = require('fimble.options').current.cmd, settings = %s })"
+    )
+    editor.lua(again % "{ completion = { enabled = false } }")
+    line = "return require('fimble').statusline()"
+    editor.until(lambda: editor.lua(line).startswith("fimble: off"))
+    editor.lua(again % "{}")
+    wait_ready(editor)
+    editor.command("2")
+    editor.keys("A")
+    editor.sees("return width * height")
+
+
+def test_what_is_no_setting_is_named_by_the_server(plain_bench: Bench) -> None:
+    plain_bench.write("d.py", "")
+    editor = plain_bench.editor("d.py", setup="{ settings = { completion = { multiline = 3 } } }")
+    editor.until(lambda: "completion.multiline must be" in told(editor))
+
+
+def test_no_key_is_taken_but_that_which_accepts(plain_bench: Bench) -> None:
+    plain_bench.write("e.py", "")
+    editor = plain_bench.editor("e.py")
+    ours = "return vim.tbl_map(function(map) return map.lhs end, vim.tbl_filter(function(map)"
+    ours += " return vim.startswith(map.desc or '', 'fimble') and not map.lhs:find('Plug') end,"
+    for mode in "nvxsoic":
+        for maps in ("vim.api.nvim_get_keymap(...)", "vim.api.nvim_buf_get_keymap(0, ...)"):
+            wanted = ["<Tab>"] if mode == "i" and "buf" in maps else []
+            assert editor.lua(f"{ours} {maps}))", mode) == wanted, (mode, maps)
+
+
+def test_checkhealth_says_what_is_missing(plain_bench: Bench) -> None:
+    plain_bench.write("f.py", "")
+    editor = plain_bench.editor("f.py", cmd=["no-such-program"], ready=False)
+    editor.command("checkhealth fimble")
+    report = "\n".join(editor.lines)
+    assert "no-such-program is not an executable program" in report
+    assert "name the program in setup's cmd" in report
+    assert "No server runs" in report
 
 
 def test_the_help_has_every_command_and_option(plain_bench: Bench, tmp_path: Path) -> None:

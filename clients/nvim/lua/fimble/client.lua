@@ -117,6 +117,14 @@ local function on_progress(err, params, context)
   end
 end
 
+--- What the server tells the user. Neovim 0.11 itself would wait for a key after each message.
+---@param _ any
+---@param shown lsp.ShowMessageParams
+local function on_message(_, shown)
+  -- From 1 for an error to 4 for the log; Neovim counts the other way.
+  vim.notify("fimble: " .. shown.message, vim.log.levels.ERROR + 1 - shown.type)
+end
+
 ---@param client vim.lsp.Client
 ---@param buf integer
 local function on_attach(client, buf)
@@ -207,6 +215,21 @@ function M.restart()
   vim.lsp.enable(NAME)
 end
 
+--- Settings as they travel: an empty table would travel as a list.
+---@return table
+local function settings()
+  local given = options.current.settings
+  return { fimble = next(given) and given or vim.empty_dict() }
+end
+
+--- Tells the servers that run of the settings.
+function M.tell_settings()
+  for _, client in ipairs(vim.lsp.get_clients({ name = NAME })) do
+    client.settings = settings()
+    client:notify("workspace/didChangeConfiguration", { settings = client.settings })
+  end
+end
+
 --- The entry for `vim.lsp.config`.
 ---@return vim.lsp.Config
 function M.config()
@@ -222,8 +245,7 @@ function M.config()
       local is_same = not config.root_dir or client.root_dir == config.root_dir
       return client.name == config.name and is_same
     end,
-    -- An empty table would travel as a list.
-    settings = { fimble = next(given.settings) and given.settings or vim.empty_dict() },
+    settings = settings(),
     -- 0.11 does not know of inline completion; without this the server would offer its
     -- suggestions as completion items. What both versions do not tell, but can do: versioned
     -- changes, and so new files.
@@ -243,6 +265,7 @@ function M.config()
         require("fimble.suggestions").on_grown(...)
       end,
       ["$/progress"] = on_progress,
+      ["window/showMessage"] = on_message,
     },
     on_attach = on_attach,
     on_exit = on_exit,

@@ -4,8 +4,8 @@ local options = require("fimble.options")
 
 local M = {}
 
---- Starts the server for every file. Without it, `vim.lsp.enable("fimble")` does the same with
---- the options' defaults.
+--- Starts the server for every file; servers that run already get the new settings. Without it,
+--- `vim.lsp.enable("fimble")` does the same with the options' defaults.
 ---@param given? fimble.Options
 function M.setup(given)
   local problems = options.use(given)
@@ -19,7 +19,9 @@ function M.setup(given)
     vim.notify(text:format(program), vim.log.levels.WARN)
     return
   end
-  vim.lsp.config("fimble", require("fimble.client").config())
+  local client = require("fimble.client")
+  vim.lsp.config("fimble", client.config())
+  client.tell_settings()
   vim.lsp.enable("fimble")
 end
 
