@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sysconfig
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from fimble.bench.percentile import percentile
 from fimble_context.assembly import assemble
 from fimble_context.syntax import (
     Document,
@@ -69,8 +69,8 @@ def timed(action: Callable[[], object]) -> tuple[float, float]:
 
 def percentiles(samples: Iterable[float]) -> tuple[float, float]:
     """The median and the 99th percentile."""
-    ordered = sorted(samples)
-    return statistics.median(ordered), ordered[max(0, int(len(ordered) * 0.99) - 1)]
+    ordered = tuple(samples)
+    return percentile(ordered, 0.5), percentile(ordered, 0.99)
 
 
 def measure(source: str, edits: int) -> dict[str, dict[str, float]]:

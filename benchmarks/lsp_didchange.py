@@ -21,13 +21,13 @@ import asyncio
 import io
 import json
 import random
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fimble.bench.percentile import percentile
 from fimble.engine.client import LocalEngine
 from fimble.lsp.lifecycle import spare_collector
 from fimble.lsp.server import FimbleServer
@@ -150,8 +150,6 @@ async def measure(
     if paste:
         handle(change(changes + 3, 5, 0, "pasted = 1  # a megabyte of it\n" * 32_768))
     pasted = (time.perf_counter() - started) * 1000
-    samples.sort()
-    cpu_samples.sort()
     return {
         "bytes": len(text.encode()),
         "lines": LINES,
@@ -160,11 +158,11 @@ async def measure(
         "documents": documents + 1,
         "changes_per_s": round(rate_reached, 1),
         "paste_ms": round(pasted, 1) if paste else None,
-        "p50_ms": round(statistics.median(samples), 3),
-        "p99_ms": round(samples[int(len(samples) * 0.99)], 3),
-        "max_ms": round(samples[-1], 3),
-        "cpu_p50_ms": round(statistics.median(cpu_samples), 3),
-        "cpu_p99_ms": round(cpu_samples[int(len(samples) * 0.99)], 3),
+        "p50_ms": round(percentile(samples, 0.5), 3),
+        "p99_ms": round(percentile(samples, 0.99), 3),
+        "max_ms": round(max(samples), 3),
+        "cpu_p50_ms": round(percentile(cpu_samples, 0.5), 3),
+        "cpu_p99_ms": round(percentile(cpu_samples, 0.99), 3),
     }
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from fimble.bench.fimble_editor import own_home
+from fimble.bench.percentile import percentile
 from fimble.engine.address import read_address
 from fimble.engine.client import LocalEngine
 from fimble.engine.options import EngineOptions
@@ -97,7 +98,7 @@ class Load:
 
     def to_json(self) -> dict[str, Any]:
         """Times in milliseconds; ``fairness`` is the slowest client's median to the fastest's."""
-        medians = [_percentile(client.seconds, 0.5) for client in self.clients]
+        medians = [percentile(client.seconds, 0.5) for client in self.clients]
         return {
             "editors": len(self.clients),
             "windows": "one fimble serve process each",
@@ -129,12 +130,7 @@ def _client_json(client: Client) -> dict[str, Any]:
 
 def _latency(seconds: tuple[float, ...] | list[float]) -> dict[str, float]:
     shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-    return {name: round(_percentile(seconds, share) * 1000, 1) for name, share in shares.items()}
-
-
-def _percentile(seconds: tuple[float, ...] | list[float], share: float) -> float:
-    ordered = sorted(seconds)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+    return {name: round(percentile(seconds, share) * 1000, 1) for name, share in shares.items()}
 
 
 async def run_load(package: Package, editors: int, bursts: int, *, pause: float = 0.15) -> Load:

@@ -19,6 +19,7 @@ from fimble.bench.llama_binding import LlamaBinding
 from fimble.bench.llama_server import LlamaServer
 from fimble.bench.llama_vim import InfillAnswer, InfillRequest, LlamaVim
 from fimble.bench.packages import copy_packages
+from fimble.bench.percentile import percentile
 from fimble.bench.player import Assistant, Played, play
 from fimble.bench.session import Session, draw_sessions
 from fimble.errors import UsageError
@@ -159,8 +160,4 @@ async def play_peer(
 def _spread(values: Sequence[float]) -> Spread:
     if not values:
         return Spread(None, None)
-    ordered = sorted(values)
-    return Spread(
-        round(ordered[len(ordered) // 2], 1),
-        round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))], 1),
-    )
+    return Spread(round(percentile(values, 0.5), 1), round(percentile(values, 0.95), 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 import sysconfig
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from fimble.bench.percentile import percentile
 from fimble_context.index import WorkspaceIndex
 from fimble_context.syntax import Document, Edit
 
@@ -110,5 +110,4 @@ class Memory:
 
 def percentiles(millis: Sequence[float], share: float = 0.99) -> tuple[float, float]:
     """The median and the 99th (or another) percentile."""
-    ordered = sorted(millis)
-    return round(statistics.median(ordered), 2), round(ordered[int(len(ordered) * share)], 2)
+    return round(percentile(millis, 0.5), 2), round(percentile(millis, share), 2)

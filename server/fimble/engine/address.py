@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from fimble import system
+from fimble.errors import EngineUnavailable
 
 __all__ = [
     "FAILURE_MARK",
     "EngineAddress",
     "address_path",
+    "files_unusable",
     "launch_lock_path",
     "life_lock_path",
     "read_address",
@@ -54,6 +56,15 @@ class EngineAddress:
 def address_path() -> Path:
     """The runtime file."""
     return system.runtime_dir() / "engine.json"
+
+
+def files_unusable(error: OSError) -> EngineUnavailable:
+    """What to say where the engine's files cannot be read or written."""
+    return EngineUnavailable(
+        f"The engine cannot use its files in {system.home()}: {error.strerror}.",
+        next_step="See to it that the folder can be written to and that its disk is not full, "
+        "or set FIMBLE_HOME to another one.",
+    )
 
 
 def launch_lock_path() -> Path:

@@ -23,6 +23,7 @@ from fimble import errors, system
 from fimble.engine.address import (
     FAILURE_MARK,
     EngineAddress,
+    files_unusable,
     launch_lock_path,
     read_address,
     work_dir,
@@ -94,7 +95,7 @@ def start_engine(options: EngineOptions, progress: Progress = ignore_progress) -
     except FimbleError as error:
         raise EngineUnavailable(error.message, next_step=error.next_step) from error
     except OSError as error:
-        raise _unwritable(error) from error
+        raise files_unusable(error) from error
 
 
 def _understands(engine: EngineAddress) -> bool:
@@ -112,14 +113,6 @@ def _understands(engine: EngineAddress) -> bool:
             "else update this one too, or run `fimble engine stop`.",
         )
     return engine.protocol == PROTOCOL_VERSION
-
-
-def _unwritable(error: OSError) -> EngineUnavailable:
-    return EngineUnavailable(
-        f"The engine cannot use its files in {system.home()}: {error.strerror}.",
-        next_step="See to it that the folder can be written to and that its disk is not full, "
-        "or set FIMBLE_HOME to another one.",
-    )
 
 
 def _let_finish(engine: EngineAddress) -> None:

@@ -24,6 +24,7 @@ from fimble import system
 from fimble.engine.address import (
     FAILURE_MARK,
     EngineAddress,
+    files_unusable,
     life_lock_path,
     read_address,
     remove_address,
@@ -82,12 +83,7 @@ def main(arguments: list[str]) -> int:
     except FimbleError as error:
         return _report(error)
     except OSError as error:
-        return _report(
-            EngineUnavailable(
-                f"The engine cannot use its files in {system.home()}: {error.strerror}.",
-                next_step="See to it that the folder can be written to and its disk is not full.",
-            )
-        )
+        return _report(files_unusable(error))
     return 0
 
 

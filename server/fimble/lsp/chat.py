@@ -35,17 +35,18 @@ from fimble.assist.chat.pieces import Attachment, Sources
 from fimble.assist.chat.service import ChatAnswer, ChatService, Question
 from fimble.assist.chat.tasks import TASKS
 from fimble.errors import EngineError, FimbleError
+from fimble.lsp.abilities import EditorAbilities
 from fimble.lsp.chat_params import (
     answer_to_json,
     command_token,
     failure,
     object_of,
-    plain,
     question_from_json,
     selection_from_json,
     token_of,
 )
 from fimble.lsp.engine_host import EngineHost
+from fimble.lsp.plain import plain
 from fimble.lsp.progress import new_token, with_progress
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import OpenDocuments
@@ -112,6 +113,7 @@ class Chat:
         host: EngineHost,
         settings: Callable[[], Settings],
         progress: Progress,
+        abilities: EditorAbilities,
         notify: Callable[[str, Any], None],
         show_document: Callable[[types.ShowDocumentParams], Coroutine[Any, Any, Any]],
         start: Callable[[Coroutine[Any, Any, None]], None],
@@ -120,11 +122,10 @@ class Chat:
         self._workspace = workspace
         self._host = host
         self._progress = progress
+        self._abilities = abilities
         self._notify = notify
         self._show_document = show_document
         self._start = start
-        #: Whether the editor can show a document that we name, and progress that we begin.
-        self.can_show = self.can_show_progress = False
         #: Where texts are from; edits are made from the same.
         self.sources = EditorSources(documents, workspace)
         self._names = NameCompleter(self.sources)
@@ -184,7 +185,7 @@ class Chat:
             attachments=attachments,
         )
         token = command_token(given)
-        if token is None and self.can_show_progress:
+        if token is None and self._abilities.progress:
             token = await new_token(self._progress)
         title = TASKS[task].help.capitalize()
         answer = await self._ask(question, token, title, lambda text: None)
@@ -192,7 +193,7 @@ class Chat:
         if task == "commit" and len(answer.blocks) == 1:
             # Small models put it into a fence whatever they are told.
             result["text"] = answer.blocks[0].text
-        result["document"] = await self._shown(task, answer) if self.can_show else None
+        result["document"] = await self._shown(task, answer) if self._abilities.shows else None
         return result
 
     # --- the work ------------------------------------------------------------------------
@@ -237,7 +238,7 @@ class Chat:
         file, or None if it could not be kept.
         """
         path = await _kept("edit", ChatAnswer(text, ""))
-        if path is not None and self.can_show:
+        if path is not None and self._abilities.shows:
             self._show(system.uri_from_path(path))
         return path
 

@@ -20,6 +20,7 @@ from fimble.assist.chat.pieces import Attachment
 from fimble.assist.chat.service import ChatAnswer, Question
 from fimble.errors import EditRefused, FimbleError
 from fimble.lsp.convert import document_path, range_of, span_of
+from fimble.lsp.plain import plain
 from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
 from fimble.lsp.well_formed import is_id
@@ -31,7 +32,6 @@ __all__ = [
     "command_token",
     "failure",
     "object_of",
-    "plain",
     "question_from_json",
     "range_from_json",
     "selection_from_json",
@@ -42,17 +42,6 @@ _REQUEST_FAILED = -32803
 
 _MOST_ATTACHMENTS = 64
 _MOST_DIAGNOSTICS = 200
-
-
-def plain(value: Any) -> Any:
-    """JSON as it was: pygls makes objects of kinds of its own where it knows no type."""
-    if hasattr(value, "_asdict"):
-        return {name: plain(each) for name, each in value._asdict().items()}
-    if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return value
 
 
 def question_from_json(params: Mapping[str, Any], documents: OpenDocuments) -> Question:

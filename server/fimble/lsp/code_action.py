@@ -24,9 +24,10 @@ from fimble.assist.edit.service import EditRequest
 from fimble.assist.edit.tasks import CUSTOM, TASKS, EditTask
 from fimble.errors import EditRefused
 from fimble.lsp.abilities import is_experimental
-from fimble.lsp.chat_params import command_token, failure, plain, range_from_json
+from fimble.lsp.chat_params import command_token, failure, range_from_json
 from fimble.lsp.convert import span_of
 from fimble.lsp.edits import EditHost
+from fimble.lsp.plain import plain
 from fimble.lsp.text_sync import OpenDocuments
 from fimble_context.assembly import Diagnostic
 from fimble_context.syntax import Document

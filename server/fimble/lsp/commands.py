@@ -19,6 +19,7 @@ from fimble.errors import FimbleError
 from fimble.lsp.ahead import Ahead
 from fimble.lsp.convert import offset_of
 from fimble.lsp.offers import Offer, Offers
+from fimble.lsp.plain import plain
 from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.suggestions import Suggestions, ViewOf
 from fimble.lsp.text_sync import OpenDocuments
@@ -136,23 +137,14 @@ def cursor_of(params: Any) -> tuple[str, types.Position]:
 
 def _place(arguments: tuple[Any, ...]) -> tuple[str, types.Position]:
     """``[uri, {line, character}]``, or one object with ``uri`` and ``position``."""
-    plain = [_plain(argument) for argument in arguments]
-    if len(plain) == 1 and isinstance(plain[0], dict):
-        plain = [plain[0].get("uri"), _plain(plain[0].get("position"))]
-    if len(plain) == 2 and isinstance(plain[0], str) and isinstance(plain[1], dict):
-        line, character = plain[1].get("line"), plain[1].get("character")
+    given = [plain(argument) for argument in arguments]
+    if len(given) == 1 and isinstance(given[0], dict):
+        given = [given[0].get("uri"), given[0].get("position")]
+    if len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], dict):
+        line, character = given[1].get("line"), given[1].get("character")
         if isinstance(line, int) and isinstance(character, int):
-            return plain[0], types.Position(max(0, line), max(0, character))
+            return given[0], types.Position(max(0, line), max(0, character))
     raise _unusable("A place is [uri, position].")
-
-
-def _plain(value: Any) -> Any:
-    """pygls gives objects of a kind of its own where it knows no type."""
-    if hasattr(value, "_asdict"):
-        return dict(value._asdict())
-    if isinstance(value, types.Position):
-        return {"line": value.line, "character": value.character}
-    return value
 
 
 def _prefix_of_units(text: str, units: int) -> int:

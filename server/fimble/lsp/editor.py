@@ -23,6 +23,7 @@ from pygls.protocol import LanguageServerProtocol
 
 from fimble import __version__
 from fimble.errors import FimbleError
+from fimble.lsp.plain import plain
 from fimble.system import uri_from_path
 from fimble_context.syntax import Document, Edit
 
@@ -87,7 +88,7 @@ class Editor:
             on_message(params.message)
 
         def status(params: Any) -> None:
-            on_status(_plain(params))
+            on_status(plain(params))
 
         self._client.feature(types.WINDOW_SHOW_MESSAGE)(show)
         self._client.feature("fimble/status")(status)
@@ -261,15 +262,6 @@ class Editor:
             self.document.offset_at(end.line, end.character, "utf-16"),
             item.command,
         )
-
-
-def _plain(params: Any) -> dict[str, Any]:
-    """A notification's parameters as a dictionary; pygls gives unknown ones as objects."""
-    if isinstance(params, dict):
-        return params
-    if hasattr(params, "_asdict"):
-        return dict(params._asdict())
-    return dict(vars(params))
 
 
 @contextlib.asynccontextmanager

@@ -19,6 +19,7 @@ from pygls.progress import Progress
 from fimble import system
 from fimble.assist.edit.service import EditOutcome, EditRequest, EditService, rebased
 from fimble.errors import EditRefused, EngineError, FimbleError
+from fimble.lsp.abilities import EditorAbilities
 from fimble.lsp.chat_params import failure
 from fimble.lsp.convert import document_key, range_of
 from fimble.lsp.engine_host import EngineHost
@@ -30,27 +31,11 @@ from fimble_context.syntax import Document, Edit
 if TYPE_CHECKING:
     from fimble.assist.edit.hunks import Hunk
 
-__all__ = ["EditAbilities", "EditHost"]
+__all__ = ["EditHost"]
 
 logger = logging.getLogger(__name__)
 
 _ANNOTATION = "fimble"
-
-
-class EditAbilities:
-    """What the editor can do with an edit, as it said."""
-
-    def __init__(self, capabilities: types.ClientCapabilities | None = None) -> None:
-        workspace = capabilities.workspace if capabilities else None
-        window = capabilities.window if capabilities else None
-        edit = workspace.workspace_edit if workspace else None
-        operations = (edit.resource_operations or ()) if edit else ()
-        self.applies = bool(workspace and workspace.apply_edit)
-        self.versions = bool(edit and edit.document_changes)
-        self.annotations = bool(self.versions and edit and edit.change_annotation_support)
-        self.creates = self.versions and types.ResourceOperationKind.Create in operations
-        self.progress = bool(window and window.work_done_progress)
-        self.shows = bool(window and window.show_document and window.show_document.support)
 
 
 class EditHost(DocumentListener):
@@ -65,6 +50,7 @@ class EditHost(DocumentListener):
         service: EditService,
         settings: Callable[[], Settings],
         progress: Progress,
+        abilities: EditorAbilities,
         show_answer: Callable[[str], Coroutine[None, None, Path | None]],
     ) -> None:
         self._documents = documents
@@ -73,7 +59,7 @@ class EditHost(DocumentListener):
         self._settings = settings
         self._progress = progress
         self._show_answer = show_answer
-        self.abilities = EditAbilities()
+        self.abilities = abilities
         self._typed: dict[str, list[list[Edit]]] = {}
         self._closed: set[str] = set()
 

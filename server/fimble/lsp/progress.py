@@ -17,6 +17,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
 from pygls.progress import Progress
 
+from fimble.lsp.abilities import EditorAbilities
+
 __all__ = ["COMMAND_TOKEN", "LoadProgress", "new_token", "with_progress"]
 
 logger = logging.getLogger(__name__)
@@ -85,15 +87,15 @@ def _finish(progress: Progress, token: str | int) -> None:
 class LoadProgress:
     """A progress display that begins with the first ``report`` and ends with ``end``."""
 
-    def __init__(self, progress: Progress) -> None:
-        self.supported = False  # until the editor says that it is
+    def __init__(self, progress: Progress, abilities: EditorAbilities) -> None:
         self._progress = progress
+        self._abilities = abilities
         self._tasks: set[asyncio.Task[None]] = set()
         self._stages: asyncio.Queue[str | None] | None = None
 
     def report(self, stage: str) -> None:
         """What is being done now, in words."""
-        if not self.supported:
+        if not self._abilities.progress:
             return
         if self._stages is None:
             self._stages = asyncio.Queue()

@@ -17,6 +17,7 @@ from fimble import __version__
 from fimble.assist.edit.service import EditService
 from fimble.engine.remote.choice import EngineChoice, read_choice
 from fimble.errors import FimbleError
+from fimble.lsp.abilities import EditorAbilities
 from fimble.lsp.ahead import Ahead
 from fimble.lsp.apply import Apply
 from fimble.lsp.chat import CHAT_COMMANDS, Chat
@@ -26,7 +27,7 @@ from fimble.lsp.commands import Commands, cursor_of
 from fimble.lsp.completion import OPTIONS, Completions
 from fimble.lsp.configuration import Configuration
 from fimble.lsp.convert import encoding_of, offset_of
-from fimble.lsp.edits import EditAbilities, EditHost
+from fimble.lsp.edits import EditHost
 from fimble.lsp.engine_host import Connect, EngineHost
 from fimble.lsp.inline_completion import InlineCompletions
 from fimble.lsp.lifecycle import process_gone, serve_until
@@ -87,7 +88,8 @@ class FimbleServer(LanguageServer):
         self.documents = self.protocol.documents
         self.status = StatusLine(self.protocol.notify)
         self.messages = Messages(self.window_show_message)
-        self.load_progress = LoadProgress(self.work_done_progress)
+        self.abilities = EditorAbilities()
+        self.load_progress = LoadProgress(self.work_done_progress, self.abilities)
         self.watched_files = WatchedFiles(self)
         self.configuration = Configuration(self, self.messages, self._settings_changed)
         self.workspace_host = WorkspaceHost(self.documents)
@@ -137,6 +139,7 @@ class FimbleServer(LanguageServer):
             self.host,
             settings=lambda: self.configuration.current,
             progress=self.work_done_progress,
+            abilities=self.abilities,
             notify=self.protocol.notify,
             show_document=self.window_show_document_async,
             start=self._start,
@@ -153,6 +156,7 @@ class FimbleServer(LanguageServer):
             edits,
             lambda: self.configuration.current,
             self.work_done_progress,
+            self.abilities,
             self.chat.show_refused,
         )
         self.code_actions = CodeActions(
@@ -319,13 +323,9 @@ class FimbleServer(LanguageServer):
 
     def _initialize(self, params: types.InitializeParams) -> None:
         self.documents.encoding = encoding_of(self.workspace.position_encoding)
-        window = params.capabilities.window
-        self.load_progress.supported = bool(window and window.work_done_progress)
-        self.chat.can_show_progress = self.load_progress.supported
-        self.edits.abilities = EditAbilities(params.capabilities)
+        self.abilities.learn(params.capabilities)
         self.code_actions.initialize(params.capabilities)
         self.inline_completions.initialize(params.capabilities)
-        self.chat.can_show = bool(window and window.show_document and window.show_document.support)
         text_document = params.capabilities.text_document
         if text_document is None or text_document.inline_completion is None:
             self._register_completion()
