@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -118,6 +119,33 @@ def test_private_files_are_never_readable_by_others(tmp_path: Path) -> None:
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
     assert [file.name for file in secret.parent.iterdir()] == ["engine.json"]
+
+
+@posix_only
+def test_what_another_user_put_there_is_neither_used_nor_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "run" / "engine.json"
+    system.write_private(secret, b"token")
+    assert system.read_private(secret) == b"token"
+    owner = secret.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(PermissionError, match="another user"):
+        system.read_private(secret)
+    with pytest.raises(FimbleError, match="belongs to another user") as caught:
+        system.write_private(secret, b"mine")
+    assert "FIMBLE_HOME" in caught.value.next_step
+    # Windows tells no such number, and shares nothing below a profile.
+    monkeypatch.delattr(os, "geteuid")
+    assert system.read_private(secret) == b"token"
+
+
+def test_a_port_is_not_shared() -> None:
+    assert system.port_options("linux") == system.port_options("darwin") == []
+    ((level, option, value),) = system.port_options("win32")
+    assert (level, option, value) == (socket.SOL_SOCKET, -5, 1)
+    # Windows' own constant, where Python has it.
+    assert getattr(socket, "SO_EXCLUSIVEADDRUSE", option) == option
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -88,9 +88,9 @@ def write_address(address: EngineAddress) -> None:
 
 
 def read_address() -> EngineAddress | None:
-    """The published engine, alive or not; None without a readable file."""
+    """The published engine, alive or not; None without a readable file of this user's own."""
     try:
-        data: Any = json.loads(address_path().read_bytes())
+        data: Any = json.loads(system.read_private(address_path()))
         return EngineAddress(
             pid=int(data["pid"]),
             started_at=float(data["started_at"]),

@@ -31,6 +31,8 @@ _MAX_STOP_CHARS = 1000
 _MAX_N = 16
 _MAX_LOGPROBS = 20
 _MAX_TOKENS = 1_000_000
+#: Characters. More is no prompt's, and would keep a core busy for a minute.
+_MAX_TOKENIZED = 4_000_000
 #: Seeds and ids beyond this are typing errors, and would not fit the runtime's types.
 _MAX_INT = 2**63 - 1
 
@@ -97,6 +99,8 @@ def parse_tokenize(body: Any) -> Tokenize:
     texts = fields.get("texts")
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise _rejected("texts must be a list of strings")
+    if sum(map(len, texts)) > _MAX_TOKENIZED:
+        raise _rejected(f"texts may have {_MAX_TOKENIZED} characters altogether")
     return Tokenize(_string(fields, "model"), texts, _bool(fields, "ids"))
 
 

@@ -19,6 +19,8 @@ from fimble.engine.protocol import (
     CompletionChunk,
     CompletionRequest,
     FinishReason,
+    Prompt,
+    Text,
     Timings,
     Usage,
 )
@@ -27,6 +29,9 @@ from fimble.engine.slots import Slot
 from fimble.errors import GenerationFailed, RequestRejected
 
 __all__ = ["Generation"]
+
+#: Characters a token, at most, of a prompt that is cut into tokens at all. Code has three or four.
+_MOST_CHARACTERS = 32
 
 
 class Generation:
@@ -104,6 +109,14 @@ class Generation:
 
     def _encode(self) -> list[int]:
         model = self._loaded()
+        characters = _characters(self._request.prompt)
+        if characters > model.window * _MOST_CHARACTERS:
+            # Cutting it into tokens could take a minute, in which nobody else is answered.
+            raise RequestRejected(
+                f"The prompt has {characters} characters, which does not fit the window of "
+                f"{model.window} tokens.",
+                next_step="Shorten the prompt.",
+            )
         ids = model.tokenizer.encode_prompt(self._request.prompt)
         if len(ids) >= model.window:
             raise RequestRejected(
@@ -281,3 +294,10 @@ class Generation:
         else:
             self._prefill_s += now - self._since
         self._since = now
+
+
+def _characters(prompt: Prompt) -> int:
+    """How long the texts of a prompt are together."""
+    if isinstance(prompt, str):
+        return len(prompt)
+    return sum(len(part.text) for part in prompt if isinstance(part, Text))

@@ -40,6 +40,7 @@ from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.engine.runtime import find_runtime
 from fimble.engine.scheduler import Scheduler
 from fimble.engine.service import Service
+from fimble.engine.strangers import BACKLOG, EngineConnection
 from fimble.errors import EngineUnavailable, FimbleError
 
 __all__ = ["main"]
@@ -60,6 +61,8 @@ def main(arguments: list[str]) -> int:
     )
     # httpx and the hub client log URLs at this level, which is more than ours says.
     logging.getLogger("httpx").setLevel(logging.WARNING)
+    # Whoever reaches the port could fill the disk with warnings of malformed requests.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     try:
         # Before anything that could load a library from the current directory.
         os.chdir(system.make_private_dir(work_dir()))
@@ -107,11 +110,15 @@ async def _serve(options: EngineOptions) -> None:
     guard = Guard(Service(host, scheduler, metrics).app, secret=secret)
     # With its protocol named, or asyncio leaves Nagle's algorithm on: 40 ms a request.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    for option in system.port_options():
+        listener.setsockopt(*option)
     listener.bind(("127.0.0.1", 0))
     guard.port = listener.getsockname()[1]
     server = uvicorn.Server(
         uvicorn.Config(
             guard,
+            http=EngineConnection,
+            backlog=BACKLOG,
             log_config=None,
             access_log=False,
             server_header=False,

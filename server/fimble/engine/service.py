@@ -29,7 +29,7 @@ import fimble
 from fimble.engine.answers import Shape, Style, event_line
 from fimble.engine.bodies import parse_chat, parse_completion, parse_load, parse_tokenize
 from fimble.engine.chat_template import chat_segments, read_chat_template
-from fimble.engine.guard import BodyTooLarge, body_too_large
+from fimble.engine.guard import BodyRefused
 from fimble.engine.host import ModelHost
 from fimble.engine.metrics import Metrics, prometheus_text
 from fimble.engine.protocol import PROTOCOL_VERSION, CompletionChunk, CompletionRequest
@@ -61,7 +61,7 @@ class Service:
             exception_handlers={
                 FimbleError: _on_error,
                 HTTPException: _on_http_error,
-                BodyTooLarge: _on_body_too_large,
+                BodyRefused: _on_body_refused,
                 ClientDisconnect: _on_disconnect,
                 Exception: _on_bug,
             },
@@ -324,8 +324,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     return JSONResponse(content, status_code=error.status_code, headers=error.headers)
 
 
-async def _on_body_too_large(request: Request, error: Exception) -> Response:
-    return body_too_large()
+async def _on_body_refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, BodyRefused)
+    return error.answer
 
 
 async def _on_disconnect(request: Request, error: Exception) -> Response:

@@ -9,6 +9,7 @@ reach each one.
 from fimble.system.files import (
     exclusive_lock,
     free_disk_bytes,
+    read_private,
     replace_path,
     rewrite_file,
     write_private,
@@ -27,6 +28,7 @@ from fimble.system.machine import (
     available_memory,
     memory_lock_limit,
     operating_system,
+    port_options,
     use_utf8_console,
 )
 from fimble.system.processes import (
@@ -66,8 +68,10 @@ __all__ = [
     "open_handles",
     "operating_system",
     "path_from_uri",
+    "port_options",
     "powershell_json",
     "process_started_at",
+    "read_private",
     "replace_path",
     "rewrite_file",
     "runtime_dir",

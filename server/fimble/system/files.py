@@ -13,11 +13,12 @@ from pathlib import Path
 
 import filelock
 
-from fimble.system.folders import make_private_dir
+from fimble.system.folders import is_own, make_private_dir
 
 __all__ = [
     "exclusive_lock",
     "free_disk_bytes",
+    "read_private",
     "replace_path",
     "rewrite_file",
     "write_private",
@@ -31,6 +32,16 @@ def write_private(path: Path, data: bytes) -> None:
     """
     make_private_dir(path.parent)
     _put_in_place(path, data)
+
+
+def read_private(path: Path) -> bytes:
+    """What ``write_private`` wrote. Raises OSError, also for a file that another user has put
+    there: what it says is not to be trusted.
+    """
+    with path.open("rb") as stream:
+        if not is_own(os.fstat(stream.fileno())):
+            raise PermissionError(errno.EACCES, "it belongs to another user", str(path))
+        return stream.read()
 
 
 def _put_in_place(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import platformdirs
@@ -15,6 +15,7 @@ from fimble.errors import FimbleError
 __all__ = [
     "config_dir",
     "home",
+    "is_own",
     "logs_dir",
     "make_private_dir",
     "models_dir",
@@ -63,10 +64,17 @@ def make_private_dir(path: Path) -> Path:
     """Creates ``path`` readable by its owner only, and returns it.
 
     On Windows a folder below the user's profile already has that right; its ACL is left.
+    A folder that another user has put there is refused: who owns it can change what is in it.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if sys.platform != "win32" and stat.S_IMODE(path.stat().st_mode) != 0o700:
+        found = path.stat()
+        if not is_own(found):
+            raise FimbleError(
+                f"The folder {path} belongs to another user.",
+                next_step="Set FIMBLE_HOME to a folder of your own.",
+            )
+        if sys.platform != "win32" and stat.S_IMODE(found.st_mode) != 0o700:
             path.chmod(0o700)
     except OSError as error:
         raise FimbleError(
@@ -74,3 +82,9 @@ def make_private_dir(path: Path) -> Path:
             next_step="Set FIMBLE_HOME to a folder that you can write to.",
         ) from error
     return path
+
+
+def is_own(found: os.stat_result) -> bool:
+    """Whether a file is this user's; always on Windows, where nothing is shared below a profile."""
+    user: Callable[[], int] | None = getattr(os, "geteuid", None)
+    return user is None or found.st_uid == user()

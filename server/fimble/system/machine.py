@@ -1,8 +1,9 @@
-"""The system itself: its name, its memory, its console."""
+"""The system itself: its name, its memory, its ports, its console."""
 
 from __future__ import annotations
 
 import ctypes
+import socket
 import sys
 from typing import Literal
 
@@ -13,6 +14,7 @@ __all__ = [
     "available_memory",
     "memory_lock_limit",
     "operating_system",
+    "port_options",
     "use_utf8_console",
 ]
 
@@ -39,6 +41,15 @@ def memory_lock_limit() -> int | None:
 
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return None if soft == resource.RLIM_INFINITY else soft
+
+
+def port_options(platform: str = sys.platform) -> list[tuple[int, int, int]]:
+    """What ``setsockopt`` has to be told so that no other program can listen on a port beside us.
+
+    Windows lets one do so that asks for the address to be used again; SO_EXCLUSIVEADDRUSE, by
+    value since the name exists there only, forbids it. Elsewhere it cannot be had twice.
+    """
+    return [(socket.SOL_SOCKET, -5, 1)] if platform == "win32" else []
 
 
 def use_utf8_console() -> None:
