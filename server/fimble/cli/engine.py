@@ -181,3 +181,8 @@ def _show(status: control.EngineStatus | None, as_json: bool) -> None:
             click.echo(f"note: {model['notice']}")
     for number, slot in enumerate(status.slots):
         click.echo(f"slot {number}: {slot['tokens']} tokens{', busy' if slot['busy'] else ''}")
+    if any(status.freed.values()):
+        click.echo(
+            f"note: this machine ran short of memory; {status.freed['slots']} idle slots and "
+            f"{status.freed['models']} idle models were freed for other programs."
+        )

@@ -32,11 +32,14 @@ class EngineStatus:
     models: list[dict[str, Any]] = field(default_factory=list)
     slots: list[dict[str, Any]] = field(default_factory=list)
     rss_bytes: int = 0
+    freed: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """``{"running", "pid", "port", "version", "state", "uptime_s", "rss_bytes",
         "models": [{"name", "provider", "window", "fim", "continuation", "state", …}],
-        "slots": [{"model", "tokens", "busy"}]}``
+        "slots": [{"model", "tokens", "busy"}],
+        "freed": {"slots", "models"}}``; ``freed`` is what was given back, since the machine ran
+        short of memory.
         """
         return {
             "running": True,
@@ -48,6 +51,7 @@ class EngineStatus:
             "rss_bytes": self.rss_bytes,
             "models": self.models,
             "slots": self.slots,
+            "freed": self.freed,
         }
 
 
@@ -98,4 +102,5 @@ def _status_of(address: EngineAddress) -> EngineStatus:
         models=data["models"],
         slots=data["slots"],
         rss_bytes=data["rss_bytes"],
+        freed=data.get("freed", {}),
     )

@@ -60,6 +60,8 @@ class ModelHost:
         self._used: str = ""
         # By folder, what the request asked for that loaded the package the last time.
         self._provider_asked: dict[Path, str] = {}
+        # Folders of models that were unloaded since the machine ran short of memory.
+        self._gone_for_memory: set[Path] = set()
         # By folder, the one that was used last at the end. Replaced, never changed: other
         # threads look at it.
         self._models: tuple[LoadedModel, ...] = ()
@@ -168,11 +170,21 @@ class ModelHost:
         """Whether the model is still in memory."""
         return any(each is loaded for each in self._models)
 
-    def unload(self) -> None:
-        """Frees all models."""
+    def unload(self, *, short_of_memory: bool = False) -> None:
+        """Frees all models. Where that is because the machine is ``short_of_memory``, each says
+        so when it is back.
+        """
         for loaded in self._models:
+            if short_of_memory:
+                self._gone_for_memory.add(loaded.config.folder)
+                self._metrics.freed["models"] += 1
             self._drop(loaded)
         self.state = "idle"
+
+    def free_slots(self) -> None:
+        """Frees all KV caches, since the machine is short of memory."""
+        for loaded in self._models:
+            self._metrics.freed["slots"] += loaded.free_slots()
 
     def _options_for(self, provider: str) -> EngineOptions:
         """The engine's options; a provider's own settings do not hold for another one."""
@@ -247,6 +259,12 @@ class ModelHost:
             self._note_failure(config, provider, failure)
             raise failure from error
         self._use(loaded)
+        if config.folder in self._gone_for_memory:
+            self._gone_for_memory.discard(config.folder)
+            loaded.note(
+                f"{config.name} was unloaded meanwhile and is loaded again: this machine ran short "
+                "of memory. Close other programs, or take a smaller model."
+            )
         self._provider_asked[config.folder] = provider
         self.state, self.stage = "ready", None
         self._metrics.loads += 1

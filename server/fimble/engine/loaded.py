@@ -90,6 +90,22 @@ class LoadedModel:
             self._model.close()
         self._model = None
 
+    @property
+    def holds_caches(self) -> bool:
+        """Whether there is a KV cache, of a slot or for the first one."""
+        slots = self.pool.slots if self.pool else ()
+        return self._reserved is not None or any(slot.is_open for slot in slots)
+
+    def free_slots(self) -> int:
+        """Frees the KV caches of slots that nobody holds; how many there were."""
+        self._reserved = None
+        idle = [slot for slot in (self.pool.slots if self.pool else ()) if slot.holder is None]
+        for slot in idle:
+            slot.drop()
+        if self.pool is not None:
+            self.pool.slots = [slot for slot in self.pool.slots if not slot.broken]
+        return len(idle)
+
     def note(self, notice: str) -> None:
         """Something more that the user must know of this model."""
         self._notice = " ".join(filter(None, [self._notice, notice]))

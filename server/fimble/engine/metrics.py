@@ -20,6 +20,8 @@ class Metrics:
     generated_tokens: int = 0
     load_seconds: float = 0.0
     loads: int = 0
+    #: What was given back since the machine ran short of memory: "slots" and "models".
+    freed: Counter[str] = field(default_factory=Counter)
     #: Ended requests by "stop", "length", "cancelled" or "error".
     requests: Counter[str] = field(default_factory=Counter)
 
@@ -42,6 +44,12 @@ def prometheus_text(metrics: Metrics, gauges: dict[str, float]) -> str:
     ]
     for reason in ("stop", "length", "cancelled", "error"):
         lines.append(f'fimble_requests_total{{end="{reason}"}} {metrics.requests[reason]}')
+    lines += [
+        "# HELP fimble_freed_total What was given back since the machine ran short of memory",
+        "# TYPE fimble_freed_total counter",
+    ]
+    for what in ("slots", "models"):
+        lines.append(f'fimble_freed_total{{what="{what}"}} {metrics.freed[what]}')
     for name, gauge in {**gauges, "model_load_seconds": metrics.load_seconds}.items():
         lines.append(f"# TYPE fimble_{name} gauge")
         lines.append(f"fimble_{name} {gauge:g}")

@@ -33,6 +33,7 @@ from fimble.engine.address import (
 )
 from fimble.engine.guard import Guard
 from fimble.engine.host import ModelHost
+from fimble.engine.memory_pressure import watch_memory
 from fimble.engine.metrics import Metrics
 from fimble.engine.options import EngineOptions, options_from_arguments
 from fimble.engine.plugins import clean_environment
@@ -132,6 +133,7 @@ async def _serve(options: EngineOptions) -> None:
     _survive_signals()
     pid = os.getpid()
     idle = asyncio.create_task(_watch_idle(options, scheduler, server))
+    memory = asyncio.create_task(watch_memory(host, scheduler))
     publish = asyncio.create_task(_publish(server, guard.port, secret, pid))
     try:
         await server.serve(sockets=[listener])
@@ -141,6 +143,7 @@ async def _serve(options: EngineOptions) -> None:
         publish.cancel()
         remove_address(pid)
         idle.cancel()
+        memory.cancel()
         await asyncio.to_thread(scheduler.close)
         listener.close()
         _log.info("ended")

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fimble.engine.generation import Generation
 from fimble.engine.host import ModelHost
@@ -42,6 +43,9 @@ class Done:
     """The last event of a job that did not fail."""
 
 
+#: What is given back: everything, for nobody asked for long; or, since memory is short, the KV
+#: caches or the models.
+Freed = Literal["idle", "slots", "models"]
 #: What a job delivers: chunks, then Done or an error.
 Event = CompletionChunk | Done | FimbleError
 
@@ -93,7 +97,8 @@ class Scheduler:
         # The job that the worker is stepping now; nobody else may end it.
         self._current: Job | None = None
         self._closing = False
-        self._unload = False
+        # What is to be freed as soon as there is no work.
+        self._free: Freed | None = None
         self._last_active = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="fimble-model", daemon=True)
         self._thread.start()
@@ -124,9 +129,16 @@ class Scheduler:
             self._change.notify()
 
     def unload_when_idle(self) -> None:
-        """Frees the model unless there is work."""
+        """Frees the models unless there is work."""
+        self._free_unless_busy("idle")
+
+    def free_when_idle(self, what: Literal["slots", "models"]) -> None:
+        """Frees them for others, since the machine runs short of memory, unless there is work."""
+        self._free_unless_busy(what)
+
+    def _free_unless_busy(self, what: Freed) -> None:
         with self._change:
-            self._unload = True
+            self._free = what
             self._change.notify()
 
     @property
@@ -153,13 +165,13 @@ class Scheduler:
     def _run(self) -> None:
         while True:
             with self._change:
-                while not (self._jobs or self._closing or self._unload):
+                while not (self._jobs or self._closing or self._free):
                     self._change.wait()
-                unload, self._unload = self._unload and not self._jobs, False
+                free, self._free = None if self._jobs else self._free, None
                 job = min(self._jobs, key=lambda each: (each.rank, each.sequence), default=None)
                 self._current = job
-            if unload:
-                self._free_model()
+            if free:
+                self._give_back(free)
             if job is not None:
                 begun = time.perf_counter()
                 self._step(job)
@@ -167,15 +179,18 @@ class Scheduler:
                 long = time.perf_counter() - begun > _LONG_STEP_S
                 time.sleep(_BREATH_S if long else 0)
             elif self._closing:
-                self._free_model()
+                self._give_back("idle")
                 return
 
-    def _free_model(self) -> None:
+    def _give_back(self, what: Freed) -> None:
         try:
-            self._host.unload()
+            if what == "slots":
+                self._host.free_slots()
+            else:
+                self._host.unload(short_of_memory=what == "models")
         except Exception:  # noqa: BLE001
             # The worker must outlive whatever the runtime does here.
-            _log.exception("the model could not be unloaded")
+            _log.exception("memory could not be given back")
 
     def _step(self, job: Job) -> None:
         try:

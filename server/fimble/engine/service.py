@@ -152,6 +152,7 @@ class Service:
                 "waiting": self._scheduler.waiting,
                 "models": self._model_list(),
                 "slots": self._slot_list(),
+                "freed": {what: self._metrics.freed[what] for what in ("slots", "models")},
             }
         )
 

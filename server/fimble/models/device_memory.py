@@ -23,6 +23,7 @@ __all__ = [
     "free_memory",
     "gpus_from_sysfs",
     "gpus_from_windows",
+    "works_on_gpu",
 ]
 
 _AMD = "0x1002"
@@ -99,13 +100,18 @@ def free_memory(
     if setting is not None:
         return DeviceMemory(setting, setting, "as given")
     free, total = system_memory()
-    if canonical_provider(provider) not in _GPU_PROVIDERS:
+    if not works_on_gpu(provider):
         return DeviceMemory(free, total, "of the system")
     found = (gpus or find_gpus)()
     if not found:
         source = "of the system (the GPU's own is not known)"
         return DeviceMemory(free, total, source, known=False)
     return max((gpu.memory(free) for gpu in found), key=lambda memory: memory.total)
+
+
+def works_on_gpu(provider: str) -> bool:
+    """Whether a GPU's memory counts for the provider; else it is the system's."""
+    return canonical_provider(provider) in _GPU_PROVIDERS
 
 
 def find_gpus() -> list[Gpu]:
