@@ -82,15 +82,17 @@ class Bench:
             loaded.slice_tokens = 0
         return loaded
 
-    def submit(self, request: CompletionRequest | None, model: str = "") -> Answer:
+    def submit(
+        self, request: CompletionRequest | None, model: str = "", client: str = ""
+    ) -> Answer:
         answer = Answer()
-        answer.job = Job(model, request, answer.events.put)
+        answer.job = Job(model, request, answer.events.put, client=client)
         self.scheduler.submit(answer.job)
         return answer
 
-    def ask(self, prompt: Any = PROMPT, **fields: Any) -> Answer:
+    def ask(self, prompt: Any = PROMPT, *, client: str = "", **fields: Any) -> Answer:
         model = fields.get("model", "")
-        return self.submit(CompletionRequest(prompt, **{"max_tokens": 8, **fields}), model)
+        return self.submit(CompletionRequest(prompt, **{"max_tokens": 8, **fields}), model, client)
 
 
 class Answer:
@@ -316,7 +318,10 @@ def test_a_chat_that_loses_its_slot_goes_on_correctly(tiny: Path) -> None:
 def test_the_queue_has_a_limit(bench: Bench) -> None:
     bench.ask(max_tokens=1).wait()
     bench.rules["get_logits"] = slowly(0.01)
-    answers = [bench.ask(max_tokens=500, priority="chat") for _ in range(QUEUE_LIMIT)]
+    answers = [
+        bench.ask(max_tokens=500, priority="chat", client=str(number % 2))
+        for number in range(QUEUE_LIMIT)
+    ]
     with pytest.raises(TooManyRequests):
         bench.ask()
     for answer in answers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import secrets
 import ssl
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.connections import Connections
 from fimble.engine.launcher import ensure_running
 from fimble.engine.options import EngineOptions
-from fimble.engine.protocol import CompletionChunk, CompletionRequest
+from fimble.engine.protocol import CLIENT_HEADER, CompletionChunk, CompletionRequest
 from fimble.engine.watchdog import Watchdog
 from fimble.engine.wire import (
     chunks_from_json,
@@ -41,6 +42,8 @@ __all__ = ["EngineEvent", "LocalEngine", "ignore_event", "model_reference"]
 #: The line that ends a complete stream of answers; OpenAI's.
 _END = "data: [DONE]"
 
+#: This process, among those that the engine serves.
+_CLIENT = secrets.token_hex(8)
 _FIRST_PAUSE = 1.0
 #: How often a load is asked what it is at.
 _STAGE_SECONDS = 0.25
@@ -266,7 +269,7 @@ class LocalEngine(Engine):
         self._address = address
         self._http = httpx.AsyncClient(
             base_url=address.url,
-            headers={"Authorization": f"Bearer {address.secret}"},
+            headers={"Authorization": f"Bearer {address.secret}", CLIENT_HEADER: _CLIENT},
             trust_env=False,
             transport=_loopback_connections(),
             # No read limit, since a prefill may take minutes and a dead process closes its

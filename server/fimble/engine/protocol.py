@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = [
+    "CLIENT_HEADER",
     "CONTROL_TOKENS",
     "PROTOCOL_VERSION",
     "ChatMessage",
@@ -37,6 +38,9 @@ __all__ = [
 
 #: Changes when a client and an engine of different releases would misunderstand each other.
 PROTOCOL_VERSION = 1
+
+#: Who asks, in the client's own words; the scheduler lets each have its turn.
+CLIENT_HEADER = "x-fimble-client"
 
 #: Control tokens by the names that segments use, with their spelling in Qwen2.5's vocabulary.
 CONTROL_TOKENS = {

@@ -1,9 +1,10 @@
 """The one thread that owns the runtime, and whose turn it is.
 
 Requests are stepped between tokens and prefill slices: the most urgent first (completion,
-warm-up, chat), the older first among equals. A newer request for the same document
-replaces an older one. Knows nothing of HTTP: answers go to each job's ``deliver``, called
-on this thread.
+warm-up, chat). Among equals the one that has begun is ended first, then it is the turn of the
+client that was served the longest ago, and of its oldest request. A newer request for the same
+document replaces an older one. Knows nothing of HTTP: answers go to each job's ``deliver``,
+called on this thread.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ _log = logging.getLogger(__name__)
 
 _RANK: dict[Priority, int] = {"completion": 0, "warmup": 1, "chat": 2}
 QUEUE_LIMIT = 64
+#: Of these one client may have so many; the rest is for others.
+CLIENT_LIMIT = 32
 #: A step longer than this has kept the event loop waiting; give it a little time.
 _LONG_STEP_S = 0.05
 _BREATH_S = 0.001
 
 
 class TooManyRequests(RequestRejected):
-    """The queue is full."""
+    """The queue is full, or the client's share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,15 @@ Event = CompletionChunk | Done | FimbleError
 class Job:
     """A request on its way. Without a ``request`` it only loads ``model``.
 
-    ``provider`` is what ``model`` is to be loaded on; empty leaves it to the host.
+    ``provider`` is what ``model`` is to be loaded on; empty leaves it to the host. ``client``
+    is who asks; all that do not say so are one.
     """
 
     model: str
     request: CompletionRequest | None
     deliver: Callable[[Event], None]
     provider: str = ""
+    client: str = ""
     submitted: float = field(default_factory=time.perf_counter)
     sequence: int = 0
     cancelled: bool = False
@@ -93,6 +98,9 @@ class Scheduler:
         self._metrics = metrics
         self._jobs: list[Job] = []
         self._numbers = itertools.count(1)
+        # By client that waits for something: which of all turns was its last.
+        self._turns: dict[str, int] = {}
+        self._turn_numbers = itertools.count(1)
         self._change = threading.Condition()
         # The job that the worker is stepping now; nobody else may end it.
         self._current: Job | None = None
@@ -108,9 +116,10 @@ class Scheduler:
     def submit(self, job: Job) -> None:
         """Queues a job. Raises TooManyRequests."""
         with self._change:
-            if len(self._jobs) >= QUEUE_LIMIT:
+            own = sum(other.client == job.client for other in self._jobs)
+            if len(self._jobs) >= QUEUE_LIMIT or own >= CLIENT_LIMIT:
                 raise TooManyRequests(
-                    f"{QUEUE_LIMIT} requests are waiting already.",
+                    f"{len(self._jobs)} requests wait already, {own} of them of this client.",
                     next_step="Wait for answers, or close connections that nobody reads.",
                 )
             job.sequence = next(self._numbers)
@@ -168,7 +177,7 @@ class Scheduler:
                 while not (self._jobs or self._closing or self._free):
                     self._change.wait()
                 free, self._free = None if self._jobs else self._free, None
-                job = min(self._jobs, key=lambda each: (each.rank, each.sequence), default=None)
+                job = min(self._jobs, key=self._place, default=None)
                 self._current = job
             if free:
                 self._give_back(free)
@@ -181,6 +190,11 @@ class Scheduler:
             elif self._closing:
                 self._give_back("idle")
                 return
+
+    def _place(self, job: Job) -> tuple[int, bool, int, int]:
+        """What jobs are ordered by, the next one first. The lock is held."""
+        waits = job.generation is None
+        return job.rank, waits, self._turns.get(job.client, 0) if waits else 0, job.sequence
 
     def _give_back(self, what: Freed) -> None:
         try:
@@ -202,6 +216,7 @@ class Scheduler:
                 self._end(job, Done())
                 return
             if job.generation is None:
+                self._turns[job.client] = next(self._turn_numbers)
                 queued = time.perf_counter() - job.submitted
                 job.generation = Generation(
                     job.request, job.deliver, self._metrics, self._may_evict_for(job), queued
@@ -250,6 +265,8 @@ class Scheduler:
             if job not in self._jobs:
                 return
             self._jobs.remove(job)
+            if not any(other.client == job.client for other in self._jobs):
+                self._turns.pop(job.client, None)
             self._last_active = time.monotonic()
         if job.steps is not None:
             close = getattr(job.steps, "close", None)

@@ -32,7 +32,12 @@ from fimble.engine.chat_template import chat_segments, read_chat_template
 from fimble.engine.guard import BodyRefused
 from fimble.engine.host import ModelHost
 from fimble.engine.metrics import Metrics, prometheus_text
-from fimble.engine.protocol import PROTOCOL_VERSION, CompletionChunk, CompletionRequest
+from fimble.engine.protocol import (
+    CLIENT_HEADER,
+    PROTOCOL_VERSION,
+    CompletionChunk,
+    CompletionRequest,
+)
 from fimble.engine.scheduler import Done, Event, Job, Scheduler, TooManyRequests
 from fimble.engine.wire import error_to_json, model_info_to_json
 from fimble.errors import FimbleError, ModelError, RequestRejected
@@ -89,7 +94,7 @@ class Service:
 
     async def _load(self, request: Request) -> Response:
         model, provider = parse_load(await _json_body(request))
-        delivery = self._submit(model, provider, None)
+        delivery = self._submit(request, model, provider, None)
         async with _cancelled_with(request.receive, delivery):
             await _collect(delivery)
         loaded = delivery.job.loaded
@@ -113,7 +118,7 @@ class Service:
     async def _answer(
         self, request: Request, wanted: CompletionRequest, style: Style, stream: bool
     ) -> Response:
-        delivery = self._submit(wanted.model, wanted.provider, wanted)
+        delivery = self._submit(request, wanted.model, wanted.provider, wanted)
         shape = Shape(style)
         async with _cancelled_with(request.receive, delivery):
             if not stream:
@@ -126,9 +131,12 @@ class Service:
             shape.model = delivery.job.loaded.info.name
         return _EventStream(delivery, shape, first)
 
-    def _submit(self, model: str, provider: str, wanted: CompletionRequest | None) -> _Delivery:
+    def _submit(
+        self, request: Request, model: str, provider: str, wanted: CompletionRequest | None
+    ) -> _Delivery:
         delivery = _Delivery(self._scheduler, asyncio.get_running_loop())
-        job = Job(model, wanted, delivery.put, provider)
+        client = request.headers.get(CLIENT_HEADER, "")[:64]
+        job = Job(model, wanted, delivery.put, provider, client)
         delivery.job = job
         self._scheduler.submit(job)
         return delivery
