@@ -61,6 +61,21 @@ class Workbench:
     def ghost_text(self) -> Locator:
         return self.page.locator(".ghost-text-decoration, .ghost-text").first
 
+    @property
+    def notifications(self) -> Locator:
+        return self.page.locator(".notifications-toasts .notification-list-item")
+
+    def wait_for_notification(self, words: str) -> Locator:
+        found = self.notifications.filter(has_text=words).first
+        found.wait_for()
+        return found
+
+    def tab(self, label: str, *, active: bool = False) -> Locator:
+        """The tab of that name, which a screen reader says with more behind it."""
+        chosen = ".active" * active
+        said = (f'="{label}"', f'^="{label},"', f'^="{label} ("')
+        return self.page.locator(",".join(f".tab{chosen}[aria-label{each}]" for each in said))
+
     def wait_for_status(self, words: str) -> None:
         """Waits until the extension says ``words``."""
         self._status.wait_for()
@@ -95,6 +110,32 @@ class Workbench:
         field = self.page.locator(".quick-input-widget:visible input.input").first
         field.wait_for()
         field.fill(text)
+
+    def go_to(self, label: str) -> None:
+        """Goes to the editor whose tab says ``label``."""
+        self.tab(label).click()
+        self.tab(label, active=True).wait_for()
+        self.page.locator(".editor-group-container.active .monaco-editor.focused").wait_for()
+
+    def choose_from_context_menu(self, word: str, *labels: str) -> None:
+        """Opens the menu on a word of the text, and goes from label to label."""
+        self.page.locator(".monaco-editor.focused .view-line span", has_text=word).last.click(
+            button="right"
+        )
+        for label in labels:
+            entry = self.page.locator(".monaco-menu .action-item", has_text=label).last
+            entry.hover()
+        entry.click()
+
+    def choose_action(self, label: str) -> None:
+        """Takes an entry of the menu of code actions that is open."""
+        self.page.locator(".action-widget .action", has_text=label).click()
+
+    def answer(self, title: str, text: str) -> None:
+        """Types ``text`` into the input box of that title, once it is there, and Enter."""
+        self.page.locator(".quick-input-widget:visible", has_text=title).wait_for()
+        self.type_in_quick_input(text)
+        self.keys.press("Enter")
 
     def type(self, text: str) -> None:
         """Types into whatever has the focus."""

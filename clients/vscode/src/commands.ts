@@ -4,6 +4,8 @@ import * as vscode from 'vscode';
 
 import type { Chat } from './chat/view';
 import type { Completions } from './completions';
+import { editSelection, type Place, runCodeAction } from './edits';
+import type { Preview } from './preview';
 import { type Reports, showDoctor, showPrompt } from './reports';
 import type { Session } from './server/session';
 import { showStatusMenu, toggleLanguage } from './statusBar';
@@ -13,6 +15,7 @@ export interface Parts {
     readonly session: Session;
     readonly chat: Chat;
     readonly completions: Completions;
+    readonly preview: Preview;
     readonly reports: Reports;
     readonly log: vscode.LogOutputChannel;
 }
@@ -27,7 +30,7 @@ const SNOOZES = [
 type Run = (...args: never[]) => unknown;
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-    const { session, chat, completions, reports, log } = parts;
+    const { session, chat, completions, preview, reports, log } = parts;
     const editorCommand = 'editor.action.inlineSuggest';
     const commands: Record<string, Run> = {
         acceptWord: () => completions.acceptPart(`${editorCommand}.acceptNextWord`),
@@ -38,6 +41,15 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         toggleSuggestions,
         snoozeSuggestions: () => snooze(session),
         wake: () => tellSnooze(session, 0),
+        editSelection: ifTrusted(() => editSelection(session, preview)),
+        // The server’s action for an instruction has this command; it is no entry of a menu.
+        promptEdit: ifTrusted((place: Place) => editSelection(session, preview, place)),
+        acceptEdit: () => preview.accept(),
+        discardEdit: () => preview.discard(),
+        documentCode: ifTrusted(() => runCodeAction('refactor.rewrite.document', 'first')),
+        simplifyCode: ifTrusted(() => runCodeAction('refactor.rewrite.simplify', 'first')),
+        writeTests: ifTrusted(() => runCodeAction('source.tests', 'first')),
+        rewriteCode: ifTrusted(() => runCodeAction('refactor.rewrite', 'never')),
         explainSelection: ifTrusted(() => chat.explain()),
         openChat: ifTrusted(() => chat.open()),
         showPromptHere: () => showPrompt(session, reports),

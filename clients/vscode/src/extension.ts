@@ -7,7 +7,9 @@ import { Store } from './chat/store';
 import { Chat, CHAT_VIEW } from './chat/view';
 import { registerCommands, tellError } from './commands';
 import { Completions } from './completions';
+import { madeOnChoice } from './edits';
 import { install, offerInstallation } from './install';
+import { Preview, PREVIEW_SCHEME } from './preview';
 import { REPORT_SCHEME, Reports } from './reports';
 import { Session } from './server/session';
 import { StatusBar } from './statusBar';
@@ -18,8 +20,13 @@ let session: Session | undefined;
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
     const log = vscode.window.createOutputChannel('fimble', { log: true });
     const reports = new Reports();
+    const preview = new Preview();
     const completions = new Completions(() => running);
-    const middleware: Middleware = { ...completions.middleware, ...codeActionsOnlyIfTrusted };
+    const middleware: Middleware = {
+        ...completions.middleware,
+        ...codeActionsOnlyIfTrusted,
+        ...madeOnChoice(() => running, tellError),
+    };
     const restart = (): Promise<void> => running.restart();
     const running = new Session(
         log,
@@ -36,11 +43,13 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         log,
         running,
         completions,
+        preview,
         new StatusBar(running),
         vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat, {
             webviewOptions: { retainContextWhenHidden: true },
         }),
         vscode.workspace.registerTextDocumentContentProvider(REPORT_SCHEME, reports),
+        vscode.workspace.registerTextDocumentContentProvider(PREVIEW_SCHEME, preview),
         running.onDidStart((client) => {
             completions.listen(client);
         }),
@@ -50,7 +59,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
                 void restart();
             }
         }),
-        ...registerCommands({ session: running, chat, completions, reports, log }),
+        ...registerCommands({ session: running, chat, completions, preview, reports, log }),
         vscode.commands.registerCommand('fimble.installServer', () =>
             install(context.extensionUri, restart),
         ),

@@ -87,6 +87,7 @@ function choices(session: Session): Choice[] {
     }
     if (session.isRunning && vscode.workspace.isTrusted) {
         listed.push(
+            command('$(edit) Edit the selection …', 'fimble.editSelection'),
             command('$(list-tree) Show the prompt for the cursor', 'fimble.showPromptHere'),
         );
     }

@@ -161,7 +161,7 @@ def _code_server(
         yield running
 
 
-#: What keeps a window still: no welcome page, no other suggestions.
+#: What keeps a window still: no welcome page, no other suggestions, no hovers over what is clicked.
 BASIC = {
     "security.workspace.trust.enabled": False,
     "workbench.startupEditor": "none",
@@ -171,10 +171,13 @@ BASIC = {
     "editor.acceptSuggestionOnEnter": "off",
     "editor.autoClosingBrackets": "never",
     "editor.minimap.enabled": False,
+    "editor.hover.enabled": "off",
+    "workbench.hover.delay": 1_000_000,
     "workbench.secondarySideBar.defaultVisibility": "hidden",
     "git.enabled": False,
     "telemetry.telemetryLevel": "off",
     "fimble.completion.ahead": False,
+    "fimble.edit.confirm": False,
 }
 
 

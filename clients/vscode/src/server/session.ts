@@ -25,10 +25,10 @@ export class NotRunning extends Error {
     }
 }
 
-/** A suggestion that grew is asked for again. */
+/** An edit’s instruction is asked for here, and a suggestion that grew is asked for again. */
 const EXPERIMENTAL: StaticFeature = {
     fillClientCapabilities(capabilities) {
-        capabilities.experimental = { fimble: { suggestionGrew: true } };
+        capabilities.experimental = { fimble: { promptForInstruction: true, suggestionGrew: true } };
     },
     initialize: () => undefined,
     getState: () => ({ kind: 'static' }),

@@ -1,0 +1,87 @@
+/** Edits: by an instruction that is asked for and shown as a diff, or by the server’s own tasks. */
+
+import * as vscode from 'vscode';
+import type { CodeAction, Middleware, WorkspaceEdit } from 'vscode-languageclient/node';
+
+import type { Preview } from './preview';
+import type { Session } from './server/session';
+
+/** What the server’s action `fimble.promptEdit` brings along: a place, as the protocol has it. */
+export interface Place {
+    readonly uri: string;
+    readonly range: {
+        readonly start: { readonly line: number; readonly character: number };
+        readonly end: { readonly line: number; readonly character: number };
+    };
+}
+
+/** `fimble.editSelection`, and with a place `fimble.promptEdit`. */
+export async function editSelection(session: Session, preview: Preview, given?: Place): Promise<void> {
+    const place = given ?? selectedPlace(session);
+    const instruction = await vscode.window.showInputBox({
+        title: 'Edit the selection',
+        prompt: 'What should change?',
+        placeHolder: 'return 0 for an empty list',
+    });
+    if (instruction === undefined || instruction.trim() === '') {
+        return;
+    }
+    const { client } = session;
+    const uri = client.protocol2CodeConverter.asUri(place.uri);
+    const document = await vscode.workspace.openTextDocument(uri);
+    const data = { ...place, version: document.version, task: 'custom', instruction };
+    const action = await vscode.window.withProgress(
+        { location: vscode.ProgressLocation.Notification, title: 'fimble: editing …', cancellable: true },
+        (_, token) =>
+            client.sendRequest<CodeAction>('codeAction/resolve', { title: 'Edit', data }, token),
+    );
+    const edit = await client.protocol2CodeConverter.asWorkspaceEdit(action.edit);
+    if (edit !== undefined) {
+        await preview.show(document, edit, instruction, versionOf(action.edit));
+    }
+}
+
+/** What is selected in the active editor, or where its cursor is. */
+export function selectedPlace({ client }: Session): Place {
+    const editor = vscode.window.activeTextEditor;
+    if (editor === undefined) {
+        throw new Error('Open a document first.');
+    }
+    const convert = client.code2ProtocolConverter;
+    return { uri: convert.asUri(editor.document.uri), range: convert.asRange(editor.selection) };
+}
+
+/** The version of the one document that an edit is for; undefined where it names none. */
+function versionOf(edit: WorkspaceEdit | undefined): number | undefined {
+    const [change] = edit?.documentChanges ?? [];
+    return change !== undefined && 'textDocument' in change
+        ? (change.textDocument.version ?? undefined)
+        : undefined;
+}
+
+/** Makes the edit of one kind of the server’s code actions, or shows them all for a choice. */
+export async function runCodeAction(kind: string, apply: 'first' | 'never'): Promise<void> {
+    await vscode.commands.executeCommand('editor.action.codeAction', { kind, apply });
+}
+
+/** Makes the edit of an action that was chosen; tells in the server’s words why there is none. */
+export function madeOnChoice(
+    session: () => Session,
+    tellError: (error: unknown) => void,
+): Pick<Middleware, 'resolveCodeAction'> {
+    return {
+        resolveCodeAction: async (item, token) => {
+            const { client } = session();
+            try {
+                const given = client.code2ProtocolConverter.asCodeActionSync(item);
+                const made = await client.sendRequest<CodeAction>('codeAction/resolve', given, token);
+                return await client.protocol2CodeConverter.asCodeAction(made, token);
+            } catch (error) {
+                if (!token.isCancellationRequested) {
+                    tellError(error);
+                }
+                return item;
+            }
+        },
+    };
+}
