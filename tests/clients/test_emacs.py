@@ -1,4 +1,4 @@
-"""The smoke test of Emacs with eglot: a suggestion as a completion, and a code action."""
+"""The smoke tests of Emacs: with eglot a suggestion is a completion, with lsp-mode ghost text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.debian_unstable import CannotBeHad, unpacked
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.editor
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "clients" / "README.md").read_text(encoding="utf-8")
-SESSION = Path(__file__).parent / "emacs" / "session.el"
+EMACS = Path(__file__).parent / "emacs"
 DOCUMENTED = 'def add(left, right):\n    """Sum of both."""\n    return left + right'
 
 
@@ -34,45 +35,91 @@ def emacs() -> str:
     return found
 
 
-def configuration() -> str:
-    """The README's lines for eglot."""
-    found = re.search(r"```elisp\n(.*?)```", README, re.DOTALL)
-    assert found is not None
-    return found[1]
+def lsp_mode() -> list[Path]:
+    """The folders of lsp-mode 10. Skips the test, with the reason, where it cannot be had."""
+    try:
+        root = unpacked("elpa-lsp-mode")
+    except CannotBeHad as error:
+        pytest.skip(f"lsp-mode: {error}")
+    folders = sorted(root.glob("usr/share/emacs/site-lisp/elpa-src/*"))
+    if not any(folder.name.startswith("lsp-mode-10.") for folder in folders):
+        pytest.skip(f"lsp-mode: not 10: {[folder.name for folder in folders]}")
+    return folders
+
+
+class Project:
+    """A file, the scripted server, and Emacs with the README's lines for that server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "project" / ".git").mkdir(parents=True)
+        self.file = folder / "project" / "add.py"
+        self.file.write_text(
+            "def add(left, right):\n    \n\n\nprint(1)\n", encoding="utf-8", newline="\n"
+        )
+        fenced = f"```python\n{DOCUMENTED}\n```\n"
+        rules = [["docstring", fenced], ["def add", "return left + right"]]
+        self.script = folder / "script.json"
+        self.script.write_text(json.dumps({"rules": rules}), encoding="utf-8", newline="\n")
+
+    def configuration(self, package: str) -> str:
+        """A file with the README's lines that begin with that package."""
+        found = re.search(rf"```elisp\n(\(require '{package}\)\n.*?)```", README, re.DOTALL)
+        assert found is not None
+        wanted = '"fimble" "serve"'
+        assert wanted in found[1]
+        server = (sys.executable, "-m", "tests.clients.nvim.scripted_server", str(self.script))
+        settings = self.folder / "init.el"
+        settings.write_text(
+            found[1].replace(wanted, " ".join(map(json.dumps, server))),
+            encoding="utf-8",
+            newline="\n",
+        )
+        return str(settings)
+
+    def run(self, program: str, *arguments: str) -> str:
+        """What Emacs says in batch mode."""
+        home = self.folder / "fimble"
+        home.mkdir()
+        done = subprocess.run(
+            [program, "-q", "--batch", *arguments],
+            cwd=self.folder / "project",
+            env={
+                **os.environ,
+                "HOME": str(self.folder),
+                "FIMBLE_HOME": str(home),
+                "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            },
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
 
 def test_eglot_completes_and_takes_a_code_action(tmp_path: Path) -> None:
     program = emacs()
-    project = tmp_path / "project"
-    (project / ".git").mkdir(parents=True)
-    file = project / "add.py"
-    file.write_text("def add(left, right):\n    \n\n\nprint(1)\n", encoding="utf-8", newline="\n")
-    script = tmp_path / "script.json"
-    fenced = f"```python\n{DOCUMENTED}\n```\n"
-    rules = [["docstring", fenced], ["def add", "return left + right"]]
-    script.write_text(json.dumps({"rules": rules}), encoding="utf-8", newline="\n")
-    server = (sys.executable, "-m", "tests.clients.nvim.scripted_server", str(script))
-    wanted = '"fimble" "serve"'
-    assert wanted in configuration()
-    settings = tmp_path / "init.el"
-    settings.write_text(
-        configuration().replace(wanted, " ".join(map(json.dumps, server))),
-        encoding="utf-8",
-        newline="\n",
+    project = Project(tmp_path)
+    settings = project.configuration("eglot")
+    said = project.run(
+        program, "-l", settings, "-l", str(EMACS / "session.el"), str(project.file), "Document"
     )
-    done = subprocess.run(
-        [program, "-q", "--batch", "-l", str(settings), "-l", str(SESSION), str(file), "Document"],
-        cwd=project,
-        env={
-            **os.environ,
-            "FIMBLE_HOME": str(tmp_path / "fimble"),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-        },
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
+    assert "completed:     return left + right" in said
+    assert project.file.read_text(encoding="utf-8") == f"{DOCUMENTED}\n\n\nprint(1)\n"
+
+
+def test_lsp_mode_shows_ghost_text_and_code_actions(tmp_path: Path) -> None:
+    program, folders = emacs(), lsp_mode()
+    project = Project(tmp_path)
+    settings = project.configuration("lsp-mode")
+    path = [word for folder in folders for word in ("-L", str(folder))]
+    said = project.run(
+        program, *path, "-l", str(EMACS / "lsp-mode.el"), settings, str(project.file)
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "completed:     return left + right" in done.stdout
-    assert file.read_text(encoding="utf-8") == f"{DOCUMENTED}\n\n\nprint(1)\n"
+    assert "ghost: return left + right" in said
+    assert 'buffer: "    "' in said
+    assert "Document add" in said
+    wanted = "def add(left, right):\n    return left + right\n\n\nprint(1)\n"
+    assert project.file.read_text(encoding="utf-8") == wanted

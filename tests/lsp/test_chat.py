@@ -260,12 +260,22 @@ async def test_a_command_is_cancelled_too(params: dict[str, Any], by: str) -> No
 
 
 async def test_a_command_without_a_token_shows_its_progress_where_it_may() -> None:
-    engine = ScriptedEngine(["It adds one."])
+    gate = asyncio.Event()
+    engine = ScriptedEngine(["It adds one."], gate=gate)
     async with in_process(lambda model: engine) as session:
         wire = await opened(session, capabilities={"window": {"workDoneProgress": True}})
-        await command(wire, "fimble.explain", URI)
-        sent = wire.sent("$/progress")
-        (token,) = (each["token"] for each in sent if each["value"].get("title") == "Explain code")
+
+        def explained() -> list[Any]:
+            sent = wire.sent("$/progress")
+            return [each["token"] for each in sent if each["value"].get("title") == "Explain code"]
+
+        asked = wire.ask(
+            "workspace/executeCommand", {"command": "fimble.explain", "arguments": [URI]}
+        )
+        await wire.until(lambda: bool(explained()))
+        gate.set()
+        await wire.answer(asked)
+        (token,) = explained()
         assert token in [each["token"] for each in wire.sent("window/workDoneProgress/create")]
         assert work_done(wire, token)[-1] == "end"
 

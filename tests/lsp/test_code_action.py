@@ -175,11 +175,13 @@ async def test_an_editor_that_can_ask_for_words_is_offered_it() -> None:
 
 async def test_an_action_is_made_on_resolve() -> None:
     answer = fence("def f(self, n):\n    return n")
-    engine = ScriptedEngine([answer], piece=4)
+    engine = ScriptedEngine([answer], piece=4, gate=asyncio.Event())
     async with in_process(lambda model: engine) as session:
         wire = await opened(session)
-        found = await action(wire, "Simplify A.f")
-        made = await wire.request("codeAction/resolve", found)
+        id, gate = await ready(engine, wire)
+        await wire.until(lambda: begun(wire) is not None)
+        gate.set()
+        made = (await wire.answer(id))["result"]
         progress = [sent["value"] for sent in wire.sent("$/progress")]
     (change,) = made["edit"]["documentChanges"]
     assert change["textDocument"] == {"uri": URI, "version": 1}
@@ -392,17 +394,36 @@ async def test_what_is_typed_there_refuses_it(end: str) -> None:
     assert error["data"]["name"] == "moved"
 
 
+def begun(wire: Wire) -> str | None:
+    """The token under which an edit is shown, once it is."""
+    for sent in wire.sent("$/progress"):
+        if sent["value"].get("title", "fimble") != "fimble":
+            token: str = sent["token"]
+            return token
+    return None
+
+
+async def test_an_editor_that_answers_nothing_while_it_waits_gets_its_edit() -> None:
+    engine = ScriptedEngine([fence("def f(self, n):\n    return n")])
+    async with in_process(lambda model: engine) as session:
+        wire = await opened(session)
+        found = await action(wire, "Simplify A.f")
+        wire.silent = True
+        assert (await wire.request("codeAction/resolve", found))["edit"]
+        assert begun(wire) is None
+
+
 @pytest.mark.parametrize("how", ["request", "progress"])
 async def test_cancelled_at_the_engine_too(how: str) -> None:
     engine = ScriptedEngine([fence("def f(self, n):\n    return n")], gate=asyncio.Event())
     async with in_process(lambda model: engine) as session:
         wire = await opened(session)
         id, gate = await ready(engine, wire)
+        await wire.until(lambda: begun(wire) is not None)
         if how == "request":
             wire.notify("$/cancelRequest", {"id": id})
         else:
-            (created,) = wire.sent("window/workDoneProgress/create")[-1:]
-            wire.notify("window/workDoneProgress/cancel", {"token": created["token"]})
+            wire.notify("window/workDoneProgress/cancel", {"token": begun(wire)})
         answer = await wire.answer(id)
         await wire.until(lambda: bool(engine.cancelled))
         assert answer["error"]["code"] == -32800

@@ -47,7 +47,7 @@ from fimble.lsp.chat_params import (
 )
 from fimble.lsp.engine_host import EngineHost
 from fimble.lsp.plain import plain
-from fimble.lsp.progress import new_token, with_progress
+from fimble.lsp.progress import Display
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import OpenDocuments
 from fimble.lsp.workspace import WorkspaceHost
@@ -150,7 +150,9 @@ class Chat:
             if partial is not None:
                 self._notify("$/progress", types.ProgressParams(partial, {"text": text}))
 
-        answer = await self._ask(question, token_of(given, "workDoneToken"), "fimble", stream)
+        token = token_of(given, "workDoneToken")
+        display = Display(self._progress, token, "fimble", asks=False)
+        answer = await self._ask(question, display, stream)
         return answer_to_json(answer, self._documents)
 
     async def complete(self, params: Any) -> dict[str, Any]:
@@ -185,10 +187,9 @@ class Chat:
             attachments=attachments,
         )
         token = command_token(given)
-        if token is None and self._abilities.progress:
-            token = await new_token(self._progress)
         title = TASKS[task].help.capitalize()
-        answer = await self._ask(question, token, title, lambda text: None)
+        display = Display(self._progress, token, title, asks=self._abilities.progress)
+        answer = await self._ask(question, display, lambda text: None)
         result = answer_to_json(answer, self._documents)
         if task == "commit" and len(answer.blocks) == 1:
             # Small models put it into a fence whatever they are told.
@@ -201,26 +202,22 @@ class Chat:
     async def _ask(
         self,
         question: Question,
-        token: str | int | None,
-        title: str,
+        display: Display,
         stream: Callable[[str], None],
     ) -> ChatAnswer:
-        """The answer, with progress and cancelling by its token. Raises JsonRpcException."""
+        """The answer, shown while it is made. Raises JsonRpcException."""
         pieces = length = 0
 
         def heard(text: str) -> None:
             nonlocal pieces, length
             pieces, length = pieces + 1, length + len(text)
             stream(text)
-            if token is not None and pieces % 8 == 1:
-                report = types.WorkDoneProgressReport(message=f"{length} characters so far")
-                self._progress.report(token, report)
+            if pieces % 8 == 1:
+                display.report(f"{length} characters so far")
 
         work = self.service.ask(question, heard)
         try:
-            answer = await with_progress(
-                self._progress, token, title, work, "The answer was cancelled."
-            )
+            answer = await display.during(work, "The answer was cancelled.")
         except FimbleError as error:
             raise self._failure(error) from error
         if answer.model:

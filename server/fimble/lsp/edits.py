@@ -23,7 +23,7 @@ from fimble.lsp.abilities import EditorAbilities
 from fimble.lsp.chat_params import failure
 from fimble.lsp.convert import document_key, range_of
 from fimble.lsp.engine_host import EngineHost
-from fimble.lsp.progress import new_token, with_progress
+from fimble.lsp.progress import Display
 from fimble.lsp.settings import Settings
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
 from fimble_context.syntax import Document, Edit
@@ -102,19 +102,16 @@ class EditHost(DocumentListener):
     async def _with_progress(
         self, request: EditRequest, title: str, token: str | int | None
     ) -> EditOutcome:
-        if token is None and self.abilities.progress:
-            token = await new_token(self._progress)
+        display = Display(self._progress, token, title, asks=self.abilities.progress)
         said = -1
 
         def heard(tokens: int) -> None:
             nonlocal said
-            if token is not None and tokens // 8 > said:
+            if tokens // 8 > said:
                 said = tokens // 8
-                report = types.WorkDoneProgressReport(message=f"{tokens} tokens so far")
-                self._progress.report(token, report)
+                display.report(f"{tokens} tokens so far")
 
-        work = self._service.edit(request, heard)
-        return await with_progress(self._progress, token, title, work, "The edit was cancelled.")
+        return await display.during(self._service.edit(request, heard), "The edit was cancelled.")
 
     async def _refused(self, error: FimbleError) -> JsonRpcException:
         if isinstance(error, EngineError):

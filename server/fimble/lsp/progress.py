@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Coroutine
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcRequestCancelled
@@ -19,7 +19,7 @@ from pygls.progress import Progress
 
 from fimble.lsp.abilities import EditorAbilities
 
-__all__ = ["COMMAND_TOKEN", "LoadProgress", "new_token", "with_progress"]
+__all__ = ["COMMAND_TOKEN", "Display", "LoadProgress"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ COMMAND_TOKEN: ContextVar[str | int | None] = ContextVar("COMMAND_TOKEN", defaul
 _T = TypeVar("_T")
 
 
-async def new_token(progress: Progress) -> str | None:
+async def _new_token(progress: Progress) -> str | None:
     """A token that the editor agreed to show; None if it refused."""
     token = str(uuid.uuid4())
     try:
@@ -42,40 +42,71 @@ async def new_token(progress: Progress) -> str | None:
     return token
 
 
-async def with_progress(
-    progress: Progress,
-    token: str | int | None,
-    title: str,
-    doing: Coroutine[None, None, _T],
-    cancelled: str,
-) -> _T:
-    """What ``doing`` gives, shown under ``token`` while it works; without a token just done.
+class Display:
+    """What the editor shows of one request's work: under ``token``, or, with ``asks``, under one
+    that it is asked to show. Without either nothing is shown.
 
-    Ends with the caller's task. Raises JsonRpcRequestCancelled, which says ``cancelled``, when
-    the user cancels the display.
+    The work does not wait for the editor to agree: Helix answers nothing while it waits for us.
     """
-    work = asyncio.ensure_future(doing)
-    stopped = False
 
-    def stop(_: object) -> None:
-        nonlocal stopped
-        stopped = True
-        work.cancel()
+    def __init__(
+        self, progress: Progress, token: str | int | None, title: str, *, asks: bool
+    ) -> None:
+        self._progress = progress
+        self._token = token
+        self._title = title
+        self._asks = asks and token is None
+        self._asking: asyncio.Task[None] | None = None
+        self._work: asyncio.Future[Any] | None = None
+        self._begun = self._stopped = False
 
-    if token is not None:
-        begin = types.WorkDoneProgressBegin(title, message="reading", cancellable=True)
-        progress.begin(token, begin)
-        progress.tokens[token].add_done_callback(stop)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        if stopped:
-            raise JsonRpcRequestCancelled(cancelled) from None
-        raise
-    finally:
-        work.cancel()
-        if token is not None:
-            _finish(progress, token)
+    def report(self, message: str) -> None:
+        """How far the work is, in words."""
+        if self._begun and self._token is not None:
+            self._progress.report(self._token, types.WorkDoneProgressReport(message=message))
+
+    async def during(self, doing: Coroutine[None, None, _T], cancelled: str) -> _T:
+        """What ``doing`` gives; shown while it works.
+
+        Ends with the caller's task. Raises JsonRpcRequestCancelled, which says ``cancelled``,
+        when the user cancels the display.
+        """
+        self._work = work = asyncio.ensure_future(doing)
+        if self._token is not None:
+            self._begin(self._token)
+        elif self._asks:
+            self._asking = asyncio.create_task(self._ask())
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._stopped:
+                raise JsonRpcRequestCancelled(cancelled) from None
+            raise
+        finally:
+            work.cancel()
+            if self._begun and self._token is not None:
+                self._begun = False
+                _finish(self._progress, self._token)
+
+    async def _ask(self) -> None:
+        token = await _new_token(self._progress)
+        if token is None:
+            return
+        if self._work is None or self._work.done():
+            self._progress.tokens.pop(token, None)
+            return
+        self._begin(token)
+
+    def _begin(self, token: str | int) -> None:
+        self._token, self._begun = token, True
+        begin = types.WorkDoneProgressBegin(self._title, message="reading", cancellable=True)
+        self._progress.begin(token, begin)
+        self._progress.tokens[token].add_done_callback(self._stop)
+
+    def _stop(self, _: object) -> None:
+        self._stopped = True
+        if self._work is not None:
+            self._work.cancel()
 
 
 def _finish(progress: Progress, token: str | int) -> None:
@@ -111,7 +142,7 @@ class LoadProgress:
             self._stages = None
 
     async def _display(self, stages: asyncio.Queue[str | None]) -> None:
-        token = await new_token(self._progress)
+        token = await _new_token(self._progress)
         if token is None:
             return
         stage = await stages.get()
