@@ -178,12 +178,11 @@ def test_a_file_of_a_dead_process_is_ignored_and_replaced() -> None:
 
 
 def test_a_process_id_that_is_a_strangers_now_is_no_engine() -> None:
-    running = start_engine(EngineOptions())
-    stranger = replace(running, pid=os.getpid())
-    write_address(stranger)
+    ended = start_engine(EngineOptions())
+    kill(ended.pid)
+    write_address(replace(ended, pid=os.getpid()))
     assert find_running() is None
     assert not control.stop(), "a stranger must not be stopped"
-    write_address(running)
 
 
 def test_a_port_that_another_server_took_is_no_engine() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from fimble import system
 from fimble.errors import FimbleError
+from fimble.system import processes
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX's")
 
@@ -306,6 +307,31 @@ def test_a_start_stays_the_same_when_the_clock_is_set(
     assert system.start_of(Process(), platform) == start  # type: ignore[arg-type]
     clock = 3600.0
     assert system.start_of(Process(), platform) == start  # type: ignore[arg-type]
+
+
+def test_who_listens_on_a_port_is_told_apart_from_who_does_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert system.listens_on(os.getpid(), port)
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        assert not system.listens_on(child.pid, port)
+        child.communicate(b"\n")
+    assert not system.listens_on(os.getpid(), port)
+    assert not system.listens_on(child.pid, port)
+
+
+@pytest.mark.parametrize("hidden", [psutil.AccessDenied(1), NotImplementedError(), None])
+def test_where_the_system_hides_who_listens_everybody_may(
+    hidden: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connections(_self: psutil.Process, kind: str) -> list[object]:
+        if hidden is None:
+            return []
+        raise hidden
+
+    monkeypatch.setattr(psutil.Process, "net_connections", connections)
+    monkeypatch.setattr(processes, "_tells_of_listeners", processes._tells_of_listeners.__wrapped__)
+    assert system.listens_on(os.getpid(), 1)
 
 
 def test_detached_child_runs_and_is_stopped(tmp_path: Path) -> None:

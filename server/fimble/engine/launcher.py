@@ -136,7 +136,7 @@ def find_running() -> EngineAddress | None:
     """The engine that the runtime file names, if that very process lives and is ours.
 
     A file left by a crash, a process id that now belongs to a stranger and a port taken
-    over by another server all count as no engine.
+    over by another server, which gets to see nothing of ours, all count as no engine.
     """
     address = read_address()
     if address is None or not system.is_alive(address.pid, address.started_at):
@@ -151,6 +151,8 @@ def loopback_client(timeout: float) -> httpx.Client:
 
 
 def _probe(address: EngineAddress) -> Literal["ours", "busy", "stranger"]:
+    if not system.listens_on(address.pid, address.port):
+        return "stranger"
     try:
         with loopback_client(2.0) as client:
             response = client.get(

@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         for sentence in clean_environment(started_in=options.started_in):
             _log.warning("%s", sentence)
         running = read_address()
-        if running is not None and system.is_alive(running.pid, running.started_at):
+        if running is not None and _is_engine(running):
             raise TimeoutError
         # An engine that is ending has taken its address away and lets go in a moment.
         with system.exclusive_lock(life_lock_path(), timeout=15.0):
@@ -89,6 +89,12 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         return _report(files_unusable(error))
     return 0
+
+
+def _is_engine(address: EngineAddress) -> bool:
+    """Whether what the runtime file says can be true."""
+    alive = system.is_alive(address.pid, address.started_at)
+    return alive and system.listens_on(address.pid, address.port)
 
 
 def _report(error: FimbleError) -> int:
@@ -181,10 +187,20 @@ async def _publish(server: uvicorn.Server, port: int, secret: str, pid: int) -> 
     _log.info("listening on 127.0.0.1:%d", port)
     while not server.should_exit:
         await asyncio.sleep(_LOOK_SECONDS)
-        if read_address() is None and not server.should_exit:
+        if _is_lost(address) and not server.should_exit:
             with contextlib.suppress(OSError, FimbleError):
                 write_address(address)
-                _log.warning("the runtime file was lost and is written again")
+                _log.warning("the runtime file was lost or wrong and is written again")
+
+
+def _is_lost(own: EngineAddress) -> bool:
+    """Whether the runtime file leads to nobody, or to us by another port or secret."""
+    found = read_address()
+    if found is None:
+        return True
+    if found.pid == own.pid:
+        return (found.port, found.secret) != (own.port, own.secret)
+    return not _is_engine(found)
 
 
 async def _watch_idle(options: EngineOptions, scheduler: Scheduler, server: uvicorn.Server) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +18,7 @@ __all__ = [
     "NO_WINDOW",
     "detached_options",
     "is_alive",
+    "listens_on",
     "open_handles",
     "process_started_at",
     "spawn_detached",
@@ -116,6 +120,34 @@ def open_handles(process: psutil.Process, platform: str = sys.platform) -> int:
     # By its name: psutil's class has one of the two, by the system.
     count = getattr(process, "num_handles" if platform == "win32" else "num_fds")
     return int(count())
+
+
+def listens_on(pid: int, port: int) -> bool:
+    """Whether the process takes TCP connections on the port; True where the system won't tell."""
+    # The system's table is read while it changes, so an entry may be missed.
+    for _ in range(3):
+        listening = _listening(pid)
+        if listening is None or port in listening:
+            return True
+    return not _tells_of_listeners()
+
+
+def _listening(pid: int) -> set[int] | None:
+    """The ports; None where we may not know."""
+    try:
+        connections = psutil.Process(pid).net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return set()
+    except (psutil.Error, OSError, NotImplementedError):
+        return None
+    return {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}
+
+
+@functools.cache
+def _tells_of_listeners() -> bool:
+    """Whether the system says of this process that it listens; some sandboxes hide it."""
+    with socket.create_server(("127.0.0.1", 0)) as own:
+        return own.getsockname()[1] in (_listening(os.getpid()) or ())
 
 
 def stop_process(pid: int, *, patience: float = 5.0) -> None:
