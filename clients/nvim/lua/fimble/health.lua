@@ -53,7 +53,7 @@ local function check_program()
     health.error(program .. " does not run.", version and vim.trim(version.stderr) or nil)
     return
   end
-  health.ok(vim.trim(version.stdout))
+  health.ok(("%s; the plugin is %s"):format(vim.trim(version.stdout), require("fimble").version))
   local doctor = run(reports.program("doctor", "--json"))
   local ok, found = pcall(vim.json.decode, doctor and doctor.stdout or "")
   if not ok then

@@ -4,6 +4,9 @@ local options = require("fimble.options")
 
 local M = {}
 
+--- The plugin's release; the program's own is what `fimble --version` says.
+M.version = "0.1.0"
+
 --- Starts the server for every file; servers that run already get the new settings. Without it,
 --- `vim.lsp.enable("fimble")` does the same with the options' defaults.
 ---@param given? fimble.Options
