@@ -38,7 +38,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     const store = new Store(context.storageUri?.fsPath, (problem) => {
         log.warn(problem);
     });
-    const chat = new Chat(running, store, context.extensionUri, tellError);
+    const chat = new Chat(running, preview, store, context.extensionUri, tellError);
     context.subscriptions.push(
         log,
         running,

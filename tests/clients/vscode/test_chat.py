@@ -27,7 +27,7 @@ It is **checked** now. <b>bold</b> <script>alert(1)</script>
 ANSWER = f"{HOSTILE}\n```python\n{CHECKED}```\n"
 
 
-def test_a_selection_is_explained_and_the_answers_code_inserted(
+def test_a_selection_is_explained_and_the_answers_code_applied_and_inserted(
     window: Workbench, server: Server, folder: Path
 ) -> None:
     requested: list[str] = []
@@ -41,6 +41,9 @@ def test_a_selection_is_explained_and_the_answers_code_inserted(
     chat.locator("#exchanges[aria-busy=false] .answer strong").wait_for()
 
     # What a model says is no page, and nothing of it is loaded.
+    policy = chat.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
+    assert policy is not None and policy.startswith("default-src 'none'; script-src 'nonce-")
+    assert "unsafe" not in policy
     assert chat.locator(".answer b, .answer script, .answer img").count() == 0
     links = chat.locator(".answer a").evaluate_all("all => all.map(each => each.href)")
     assert links == ["https://evil.example/picture.png", "https://good.example/"]
@@ -49,8 +52,23 @@ def test_a_selection_is_explained_and_the_answers_code_inserted(
     assert "sums.py" in chat.locator(".context").text_content()
     assert CODE in server.prompts[-1]
 
-    chat.get_by_role("button", name="Insert").click()
+    chat.get_by_role("button", name="Apply").click()
+    window.page.locator(".monaco-diff-editor .monaco-editor.focused .line-insert").first.wait_for()
+    assert (folder / "sums.py").read_text(encoding="utf-8") == CODE
+    window.keys.press("Control+Enter")
+    window.tab("sums.py", active=True).wait_for()
     saved(window, folder / "sums.py", CHECKED)
+
+    chat.get_by_role("button", name="Apply").click()
+    window.wait_for_notification("The document was edited since the answer was made.")
+
+    (folder / "copy.py").write_text("x\n", encoding="utf-8")
+    window.run("View: Show Explorer")
+    window.open_file("copy.py")
+    window.keys.press("Control+a")
+    window.run("fimble: Open the Chat")
+    chat.get_by_role("button", name="Insert").click()
+    saved(window, folder / "copy.py", CHECKED)
 
 
 def kept(code_server: CodeServer) -> list[dict[str, Any]]:
@@ -93,6 +111,12 @@ def test_conversations_stream_are_stopped_kept_and_deleted(
         answered = until(lambda: exchange_of(asked), "the answer is kept")
         assert answered["answer"] == "The *Nile*."
         assert "LONGEST = 'Nile'" in server.prompts[-1]
+
+        # What a screen reader is told, and the way through the buttons by keys.
+        chat.get_by_role("status").get_by_text("Answer: The *Nile*.").wait_for(state="attached")
+        for name in ("Attach the Selection", "Send"):
+            window.keys.press("Tab")
+            chat.locator("button:focus", has_text=name).wait_for()
 
     # Another window on the folder, and another server.
     with browser.window(folder) as window:

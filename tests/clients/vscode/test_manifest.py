@@ -103,6 +103,16 @@ def test_every_file_that_the_manifest_names_is_there() -> None:
         assert (EXTENSION / name).is_file(), name
 
 
+def test_the_chats_page_has_no_colour_but_the_themes() -> None:
+    style = (EXTENSION / "media" / "chat.css").read_text(encoding="utf-8")
+    for name, value in re.findall(r"([\w-]+): ([^;{}]+);", style):
+        if re.search(r"color|background|^border|^outline", name):
+            plain = re.sub(
+                r"var\(--vscode-[\w-]+|[(),]|\b(transparent|inherit|none|solid|\d+px)\b", "", value
+            )
+            assert not plain.strip() or name in ("border-radius", "border-collapse"), (name, value)
+
+
 def test_the_version_is_the_servers() -> None:
     from fimble import __version__
 

@@ -60,4 +60,5 @@ export type ToExtension =
     | { readonly type: 'choose'; readonly id: string }
     | { readonly type: 'detach'; readonly index: number }
     | { readonly type: 'copy' | 'insert'; readonly text: string }
+    | { readonly type: 'apply'; readonly exchange: number; readonly block: number }
     | { readonly type: 'complete'; readonly request: number; readonly text: string; readonly character: number };

@@ -1,9 +1,11 @@
 /** The place in a document that a question is about, and the one that an answer’s code goes to. */
 
 import * as vscode from 'vscode';
-import type { LanguageClient } from 'vscode-languageclient/node';
+import type { LanguageClient, WorkspaceEdit } from 'vscode-languageclient/node';
 
+import type { Preview } from '../preview';
 import type { Attached } from './conversations';
+import type { Block } from './messages';
 
 /** The editor that was used last. Throws where there is none. */
 export function lastEditor(): vscode.TextEditor {
@@ -42,4 +44,20 @@ export async function insert(text: string): Promise<void> {
         throw new Error('Nothing was inserted: the document cannot be edited.');
     }
     await vscode.window.showTextDocument(editor.document, editor.viewColumn);
+}
+
+/** Shows what code changes where it belongs; without a place of its own, in the last editor. */
+export async function apply(client: LanguageClient, preview: Preview, block: Block): Promise<void> {
+    const { code2ProtocolConverter: toServer, protocol2CodeConverter: fromServer } = client;
+    const uri = block.uri === null ? lastEditor().document.uri : fromServer.asUri(block.uri);
+    const document = await vscode.workspace.openTextDocument(uri);
+    const { version } = document;
+    const made = await client.sendRequest<{ edit: WorkspaceEdit; about: string }>('fimble/apply', {
+        uri: toServer.asUri(uri),
+        range: block.range,
+        version: block.version,
+        text: block.text,
+    });
+    const edit = await fromServer.asWorkspaceEdit(made.edit);
+    await preview.show(document, edit, made.about, version);
 }

@@ -5,11 +5,12 @@ import { randomUUID } from 'node:crypto';
 import * as vscode from 'vscode';
 import { type CancellationToken, ProgressType } from 'vscode-languageclient/node';
 
+import type { Preview } from '../preview';
 import type { Session } from '../server/session';
 import { Conversations } from './conversations';
 import type { Block, Completion, Exchange, ToExtension, ToPage, Used } from './messages';
 import { pageOf } from './page';
-import { attachedSelection, insert } from './place';
+import { apply, attachedSelection, insert } from './place';
 import type { Store } from './store';
 
 export const CHAT_VIEW = 'fimble.chat';
@@ -36,6 +37,7 @@ export class Chat implements vscode.WebviewViewProvider {
 
     constructor(
         private readonly session: Session,
+        private readonly preview: Preview,
         private readonly store: Store,
         private readonly extension: vscode.Uri,
         private readonly tellError: (error: unknown) => void,
@@ -102,6 +104,9 @@ export class Chat implements vscode.WebviewViewProvider {
             case 'insert':
                 await insert(message.text);
                 return;
+            case 'apply':
+                await this.apply(message.exchange, message.block);
+                return;
             case 'complete':
                 await this.complete(message.request, message.text, message.character);
                 return;
@@ -134,6 +139,13 @@ export class Chat implements vscode.WebviewViewProvider {
             this.conversations.choose(message.id);
         }
         this.showState();
+    }
+
+    private async apply(exchange: number, index: number): Promise<void> {
+        const block = this.conversations.exchange(exchange)?.blocks[index];
+        if (block !== undefined) {
+            await apply(this.session.client, this.preview, block);
+        }
     }
 
     /** Deletes the current conversation, here and at the server. */

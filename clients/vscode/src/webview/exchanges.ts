@@ -29,7 +29,7 @@ export class Exchanges {
             const key = JSON.stringify([current, exchange]);
             const same = before[index];
             const kept = same?.key === key && exchange.state === 'done';
-            return kept ? same : { key, nodes: this.nodes(exchange) };
+            return kept ? same : { key, nodes: this.nodes(exchange, index) };
         });
         for (const [index, old] of before.entries()) {
             if (this.shown[index] !== old) {
@@ -81,7 +81,7 @@ export class Exchanges {
         this.list.scrollTop = this.list.scrollHeight;
     }
 
-    private nodes(exchange: Exchange): HTMLElement[] {
+    private nodes(exchange: Exchange, index: number): HTMLElement[] {
         const question = element('section', 'question', exchange.question);
         question.setAttribute('aria-label', 'Question');
         for (const label of exchange.about) {
@@ -98,7 +98,7 @@ export class Exchanges {
             answer.append(element('p', 'waiting', '…'));
             return [question, answer];
         }
-        this.addButtons(body);
+        this.addButtons(body, exchange, index);
         if (exchange.problem !== '') {
             answer.append(element('p', 'problem', exchange.problem));
         }
@@ -109,7 +109,8 @@ export class Exchanges {
     }
 
     /** What can be done with each block of code. */
-    private addButtons(body: HTMLElement): void {
+    private addButtons(body: HTMLElement, exchange: Exchange, index: number): void {
+        let next = 0;
         for (const code of body.querySelectorAll('pre > code')) {
             const text = code.textContent;
             const bar = element('div', 'code-buttons');
@@ -117,6 +118,14 @@ export class Exchanges {
                 button('Copy', () => this.tell({ type: 'copy', text })),
                 button('Insert', () => this.tell({ type: 'insert', text })),
             );
+            // What the server made no block of cannot be applied.
+            const block = exchange.blocks.findIndex(
+                (each, at) => at >= next && each.text.trim() === text.trim(),
+            );
+            if (block !== -1) {
+                next = block + 1;
+                bar.append(button('Apply', () => this.tell({ type: 'apply', exchange: index, block })));
+            }
             code.parentElement?.before(bar);
         }
     }
