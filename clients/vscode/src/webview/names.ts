@@ -35,7 +35,7 @@ export class Names {
                 item.id = `name-${index}`;
                 item.role = 'option';
                 if (detail !== '' && detail !== text) {
-                    item.append(element('span', 'detail', detail));
+                    item.append(' ', element('span', 'detail', detail));
                 }
                 item.addEventListener('mousedown', (event) => {
                     event.preventDefault();
