@@ -191,13 +191,17 @@ def code_server(_code_server: CodeServer) -> Iterator[CodeServer]:
 
 
 @pytest.fixture(scope="package")
-def _browser(
-    _code_server: CodeServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Browser]:
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures of windows are kept: FIMBLE_TEST_PICTURES, else among the tests' files."""
+    folder = Path(os.environ.get("FIMBLE_TEST_PICTURES") or tmp_path_factory.mktemp("pictures"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def _browser(_code_server: CodeServer, pictures: Path) -> Iterator[Browser]:
     from tests.support.workbench import running_browser
 
-    pictures = Path(os.environ.get("FIMBLE_TEST_PICTURES") or tmp_path_factory.mktemp("pictures"))
-    pictures.mkdir(parents=True, exist_ok=True)
     with running_browser(_code_server.url, pictures) as browser:
         yield browser
 

@@ -17,47 +17,64 @@ from tests.support.workbench import Browser, Workbench, until
 
 pytestmark = pytest.mark.editor
 
-CODE = "def add(first, second):\n    return first + second\n"
-CHECKED = CODE.replace(":\n", ":\n    assert first\n", 1)
-HOSTILE = """
-It is **checked** now. <b>bold</b> <script>alert(1)</script>
-![picture](https://evil.example/picture.png) <img src="https://evil.example/tag.png">
-[run](command:workbench.action.quit) [read](file:///etc/passwd) [web](https://good.example/)
+CODE = '''def merge(first, second):
+    """Merge two sorted lists."""
+    merged = []
+    while first and second:
+        source = first if first[0] <= second[0] else second
+        merged.append(source.pop(0))
+    return merged + first + second
+'''
+BETTER = '''def merge(first, second):
+    """Merge two sorted lists."""
+    merged, i, j = [], 0, 0
+    while i < len(first) and j < len(second):
+        if first[i] <= second[j]:
+            merged.append(first[i])
+            i += 1
+        else:
+            merged.append(second[j])
+            j += 1
+    return merged + first[i:] + second[j:]
+'''
+EXPLAINED = f"""`merge` takes the smaller head of the two lists until one is empty.
+
+1. `pop(0)` moves all the rest each time, so it is **quadratic**.
+2. It empties the caller's lists.
+
+With two indices it does neither:
+
+```python
+{BETTER}```
 """
-ANSWER = f"{HOSTILE}\n```python\n{CHECKED}```\n"
+HOSTILE = """
+<b>bold</b> <script>alert(1)</script> <img src="https://evil.example/tag.png">
+![picture](https://evil.example/picture.png) [web](https://good.example/) **said**
+[run](command:workbench.action.quit) [read](file:///etc/passwd)
+"""
 
 
 def test_a_selection_is_explained_and_the_answers_code_applied_and_inserted(
-    window: Workbench, server: Server, folder: Path
+    window: Workbench, server: Server, folder: Path, pictures: Path
 ) -> None:
-    requested: list[str] = []
-    window.page.on("request", lambda request: requested.append(request.url))
-    (folder / "sums.py").write_text(CODE, encoding="utf-8")
-    window.open_file("sums.py")
+    (folder / "merge.py").write_text(CODE, encoding="utf-8")
+    window.open_file("merge.py")
     window.keys.press("Control+a")
-    server.says(("def add", ANSWER))
+    server.says(("def merge", EXPLAINED))
     window.run("fimble: Explain the Selection")
     chat = window.frame()
-    chat.locator("#exchanges[aria-busy=false] .answer strong").wait_for()
-
-    # What a model says is no page, and nothing of it is loaded.
-    policy = chat.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
-    assert policy is not None and policy.startswith("default-src 'none'; script-src 'nonce-")
-    assert "unsafe" not in policy
-    assert chat.locator(".answer b, .answer script, .answer img").count() == 0
-    links = chat.locator(".answer a").evaluate_all("all => all.map(each => each.href)")
-    assert links == ["https://evil.example/picture.png", "https://good.example/"]
-    assert not [url for url in requested if "evil.example" in url]
-    assert "sums.py:1-2" in chat.locator(".question").inner_text()
-    assert "sums.py" in chat.locator(".context").text_content()
+    chat.get_by_role("button", name="Apply").wait_for()
+    window.picture(pictures / "chat.png")
+    assert "merge.py:1-7" in chat.locator(".question").inner_text()
+    assert "merge.py" in chat.locator(".context").text_content()
     assert CODE in server.prompts[-1]
 
     chat.get_by_role("button", name="Apply").click()
     window.page.locator(".monaco-diff-editor .monaco-editor.focused .line-insert").first.wait_for()
-    assert (folder / "sums.py").read_text(encoding="utf-8") == CODE
+    assert (folder / "merge.py").read_text(encoding="utf-8") == CODE
     window.keys.press("Control+Enter")
-    window.tab("sums.py", active=True).wait_for()
-    saved(window, folder / "sums.py", CHECKED)
+    window.tab("merge.py", active=True).wait_for()
+    saved(window, folder / "merge.py", BETTER)
 
     chat.get_by_role("button", name="Apply").click()
     window.wait_for_notification("The document was edited since the answer was made.")
@@ -68,7 +85,26 @@ def test_a_selection_is_explained_and_the_answers_code_applied_and_inserted(
     window.keys.press("Control+a")
     window.run("fimble: Open the Chat")
     chat.get_by_role("button", name="Insert").click()
-    saved(window, folder / "copy.py", CHECKED)
+    saved(window, folder / "copy.py", BETTER)
+
+
+def test_nothing_of_an_answer_acts_or_is_loaded(window: Workbench, server: Server) -> None:
+    requested: list[str] = []
+    window.page.on("request", lambda request: requested.append(request.url))
+    server.says(("Be hostile", HOSTILE))
+    window.run("fimble: Open the Chat")
+    chat = window.frame()
+    chat.get_by_role("combobox", name="Question").fill("Be hostile.")
+    chat.get_by_role("button", name="Send").click()
+    chat.locator("#exchanges[aria-busy=false] .answer strong").wait_for()
+
+    assert chat.locator(".answer b, .answer script, .answer img").count() == 0
+    links = chat.locator(".answer a").evaluate_all("all => all.map(each => each.href)")
+    assert links == ["https://evil.example/picture.png", "https://good.example/"]
+    assert not [url for url in requested if "evil.example" in url]
+    policy = chat.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
+    assert policy is not None and policy.startswith("default-src 'none'; script-src 'nonce-")
+    assert "unsafe" not in policy
 
 
 def kept(code_server: CodeServer) -> list[dict[str, Any]]:
