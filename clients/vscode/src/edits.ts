@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import type { CodeAction, Middleware, WorkspaceEdit } from 'vscode-languageclient/node';
 
+import { lastEditor } from './documents';
 import type { Preview } from './preview';
 import type { Session } from './server/session';
 
@@ -43,12 +44,9 @@ export async function editSelection(session: Session, preview: Preview, given?: 
 
 /** What is selected in the active editor, or where its cursor is. */
 export function selectedPlace({ client }: Session): Place {
-    const editor = vscode.window.activeTextEditor;
-    if (editor === undefined) {
-        throw new Error('Open a document first.');
-    }
+    const { document, selection } = lastEditor();
     const convert = client.code2ProtocolConverter;
-    return { uri: convert.asUri(editor.document.uri), range: convert.asRange(editor.selection) };
+    return { uri: convert.asUri(document.uri), range: convert.asRange(selection) };
 }
 
 /** The version of the one document that an edit is for; undefined where it names none. */

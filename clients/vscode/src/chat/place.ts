@@ -3,21 +3,15 @@
 import * as vscode from 'vscode';
 import type { LanguageClient, WorkspaceEdit } from 'vscode-languageclient/node';
 
+import { lastEditor } from '../documents';
+import { selectedPlace } from '../edits';
 import type { Preview } from '../preview';
+import type { Session } from '../server/session';
 import type { Attached } from './conversations';
 import type { Block } from './messages';
 
-/** The editor that was used last. Throws where there is none. */
-export function lastEditor(): vscode.TextEditor {
-    const editor = vscode.window.activeTextEditor;
-    if (editor === undefined) {
-        throw new Error('Open a document first.');
-    }
-    return editor;
-}
-
 /** What is selected, or where the cursor is. */
-export function attachedSelection({ code2ProtocolConverter: convert }: LanguageClient): Attached {
+export function attachedSelection(session: Session): Attached {
     const { document, selection } = lastEditor();
     const { start, end } = selection;
     const first = start.line + 1;
@@ -26,11 +20,7 @@ export function attachedSelection({ code2ProtocolConverter: convert }: LanguageC
     const lines = first === last ? String(first) : `${first}-${last}`;
     return {
         label: `${vscode.workspace.asRelativePath(document.uri)}:${lines}`,
-        attachment: {
-            kind: 'selection',
-            uri: convert.asUri(document.uri),
-            range: convert.asRange(selection),
-        },
+        attachment: { kind: 'selection', ...selectedPlace(session) },
     };
 }
 

@@ -77,7 +77,7 @@ export class Chat implements vscode.WebviewViewProvider {
             throw new Error('The chat is answering. Stop that first.');
         }
         await this.restored;
-        const selection = attachedSelection(this.session.client);
+        const selection = attachedSelection(this.session);
         this.conversations.begin();
         this.conversations.attached = [selection];
         await this.open();
@@ -130,7 +130,7 @@ export class Chat implements vscode.WebviewViewProvider {
         const busy = this.stopping !== undefined;
         const { attached } = this.conversations;
         if (message.type === 'attach') {
-            this.conversations.attached = [...attached, attachedSelection(this.session.client)];
+            this.conversations.attached = [...attached, attachedSelection(this.session)];
         } else if (message.type === 'detach') {
             this.conversations.attached = attached.filter((_, index) => index !== message.index);
         } else if (!busy && message.type === 'new') {
@@ -199,7 +199,7 @@ export class Chat implements vscode.WebviewViewProvider {
         const { attached } = this.conversations;
         const isThere = attached.some(({ attachment }) => attachment['kind'] === 'selection');
         if (/(^|\s)#selection\b/.test(question) && !isThere && this.session.isRunning) {
-            this.conversations.attached = [...attached, attachedSelection(this.session.client)];
+            this.conversations.attached = [...attached, attachedSelection(this.session)];
         }
     }
 
