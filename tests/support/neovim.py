@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.grid_picture import BLANK, Cell, grid_as_svg
 from tests.support.waiting import PATIENCE
 
 __all__ = ["Neovim", "NeovimError"]
@@ -48,8 +49,10 @@ class Neovim:
         self._ids = itertools.count(1)
         self._answers: dict[int, tuple[Any, Any]] = {}
         self._changed = threading.Condition()
-        self._grids: dict[int, list[list[str]]] = {}
-        self._flushed: list[str] = []
+        self._grids: dict[int, list[list[Cell]]] = {}
+        self._cursor = (0, 0)
+        self._styles: dict[int, dict[str, Any]] = {0: {}}
+        self._flushed: list[list[Cell]] = []
         self._closed = False
         threading.Thread(target=self._read, daemon=True).start()
         self.request("nvim_ui_attach", columns, 30, {"rgb": True, "ext_linegrid": True})
@@ -108,11 +111,16 @@ class Neovim:
     def screen(self) -> list[str]:
         """The screen's lines as of the last redraw, without blanks at their ends."""
         with self._changed:
-            return list(self._flushed)
+            return ["".join(cell.text for cell in row).rstrip() for row in self._flushed]
 
     @property
     def screen_text(self) -> str:
-        return "\n".join(self._flushed)
+        return "\n".join(self.screen)
+
+    def picture(self) -> str:
+        """The screen as of the last redraw, with its colours, as SVG."""
+        with self._changed:
+            return grid_as_svg(self._flushed, self._styles, self._cursor)
 
     def until(self, holds: Callable[[], Any]) -> Any:
         """Waits for ``holds()`` to be true, and gives it; fails with the screen."""
@@ -172,25 +180,33 @@ class Neovim:
     def _redraw(self, name: str, call: list[Any]) -> None:
         if name == "grid_resize":
             grid, width, height = call
-            self._grids[grid] = [[" "] * width for _ in range(height)]
+            self._grids[grid] = [[BLANK] * width for _ in range(height)]
         elif name == "grid_clear":
             for row in self._grids[call[0]]:
-                row[:] = [" "] * len(row)
+                row[:] = [BLANK] * len(row)
         elif name == "grid_line":
             self._draw_line(self._grids[call[0]], call[1], call[2], call[3])
         elif name == "grid_scroll":
             self._scroll(self._grids[call[0]], *call[1:6])
+        elif name == "hl_attr_define":
+            self._styles[call[0]] = call[1]
+        elif name == "default_colors_set":
+            self._styles[0] = {"foreground": call[0], "background": call[1]}
+        elif name == "grid_cursor_goto":
+            self._cursor = (call[1], call[2])
         elif name == "flush":
-            self._flushed = ["".join(row).rstrip() for row in self._grids.get(1, [])]
+            self._flushed = [list(row) for row in self._grids.get(1, [])]
 
-    def _draw_line(self, grid: list[list[str]], row: int, column: int, cells: list[Any]) -> None:
+    def _draw_line(self, grid: list[list[Cell]], row: int, column: int, cells: list[Any]) -> None:
+        style = 0
         for cell in cells:
+            style = cell[1] if len(cell) > 1 else style
             for _ in range(cell[2] if len(cell) > 2 else 1):
-                grid[row][column] = cell[0]
+                grid[row][column] = Cell(cell[0], style)
                 column += 1
 
     def _scroll(
-        self, grid: list[list[str]], top: int, bottom: int, left: int, right: int, rows: int
+        self, grid: list[list[Cell]], top: int, bottom: int, left: int, right: int, rows: int
     ) -> None:
         order = range(top, bottom - rows) if rows > 0 else range(bottom - 1, top - rows - 1, -1)
         for row in order:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from xml.etree import ElementTree
 
 import pytest
 
@@ -34,6 +35,17 @@ def test_ghost_text_is_on_the_screen_and_not_in_the_buffer(bench: Bench) -> None
     editor = offered(bench)
     assert editor.screen[1] == "    return left + right"
     assert editor.lines == ["def add(left, right):", "    ", "", "", "print(1)"]
+
+
+def test_a_picture_shows_the_ghost_text_in_its_own_colour(bench: Bench) -> None:
+    editor = offered(bench)
+    # Kept for who wants to look.
+    file = bench.folder.parent / "suggestion.svg"
+    file.write_text(editor.picture(), encoding="utf-8", newline="\n")
+    texts = ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")
+    colours = {text.text or "": text.get("fill") for text in texts}
+    (code,) = {colour for text, colour in colours.items() if text.startswith("def")}
+    assert colours["return left + right"] not in (None, code)
 
 
 def test_tab_accepts(bench: Bench) -> None:
