@@ -24,12 +24,14 @@ SOURCES = {
 
 #: Layer → the layers of ours that it may import. What is not named here is forbidden.
 ALLOWED = {
+    "fimble.controls": set(),
     "fimble.errors": set(),
     "fimble.progress": set(),
     "fimble.template_bounds": set(),
     "fimble.system": {"fimble.errors"},
     "fimble.models": {"fimble.errors", "fimble.progress", "fimble.system"},
     "fimble.engine": {
+        "fimble.controls",
         "fimble.errors",
         "fimble.progress",
         "fimble.system",
@@ -46,6 +48,7 @@ ALLOWED = {
         "fimble_context",
     },
     "fimble.lsp": {
+        "fimble.controls",
         "fimble.errors",
         "fimble.progress",
         "fimble.system",
@@ -71,6 +74,7 @@ ALLOWED = {
         "fimble_context",
     },
     "fimble.cli": {
+        "fimble.controls",
         "fimble.errors",
         "fimble.bench",
         "fimble.doctor",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from fimble import __version__, system
+from fimble.controls import without_controls
 from fimble.errors import FimbleError
 
 __all__ = ["cli", "main"]
@@ -100,8 +101,8 @@ def _report(error: FimbleError, *, as_json: bool) -> None:
     if as_json:
         detail = {"message": error.message, "next_step": error.next_step}
         click.echo(json.dumps({"error": detail}, ensure_ascii=False))
-    text = click.style("Error: ", fg="red", bold=True) + error.message
-    click.echo(f"{text}\n{error.next_step}".rstrip(), err=True)
+    text = click.style("Error: ", fg="red", bold=True) + without_controls(error.message)
+    click.echo(f"{text}\n{without_controls(error.next_step)}".rstrip(), err=True)
 
 
 def _unexpected(error: Exception) -> FimbleError:

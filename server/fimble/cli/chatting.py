@@ -25,11 +25,10 @@ from fimble.assist.settings import ChatSettings
 from fimble.assist.templates import find_templates
 from fimble.cli.engine_events import engine_for
 from fimble.cli.output import echo_json, say
+from fimble.controls import without_controls
 
 __all__ = ["ChatSession", "MarkdownStream", "answer_once", "blocks_of", "printable"]
 
-#: Control characters but tabs and line ends: a model may repeat a file's, and a terminal obeys.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 
 
@@ -182,7 +181,7 @@ def blocks_of(text: str) -> list[str]:
 
 def printable(text: str) -> str:
     """``text`` without what a terminal would obey."""
-    return _CONTROLS.sub("", text)
+    return without_controls(text)
 
 
 def _markdown(text: str) -> Markdown:

@@ -9,7 +9,7 @@ import click
 from fimble.assist.complete_file import CompletionResult, complete_in_file, parse_place
 from fimble.assist.settings import CompletionSettings
 from fimble.cli.engine_events import engine_for
-from fimble.cli.output import echo_json, json_option, provider_option, say
+from fimble.cli.output import echo_json, json_option, provider_option, readable, say
 
 __all__ = ["command"]
 
@@ -54,7 +54,7 @@ def command(
         return
     if explain:
         _print_sections(result)
-    click.echo(result.suggestion.text)
+    click.echo(readable(result.suggestion.text))
     _say_cost(result)
 
 
@@ -66,15 +66,15 @@ def _print_sections(result: CompletionResult) -> None:
         click.echo(f"{result.suggestion.model} is a chat model: asked by the fall-back prompt")
     for section in context.sections:
         title = f"── {section.kind}: {section.path} ({section.tokens} tokens; {section.reason})"
-        click.echo(click.style(title, fg="cyan"))
-        click.echo(section.text)
+        click.echo(click.style(readable(title), fg="cyan"))
+        click.echo(readable(section.text))
     typed = result.suggestion.typed
     if typed:
         title = "── typed: the line so far, which the answer continues"
-        click.echo(click.style(title, fg="cyan"))
-        click.echo(typed)
+        click.echo(click.style(readable(title), fg="cyan"))
+        click.echo(readable(typed))
     for left_out in context.left_out:
-        click.echo(f"left out: {left_out.path} ({left_out.reason})")
+        click.echo(readable(f"left out: {left_out.path} ({left_out.reason})"))
     click.echo(click.style("── suggestion", fg="cyan"))
 
 

@@ -9,7 +9,7 @@ import click
 from fimble.assist.complete_file import parse_place
 from fimble.assist.context_file import context_in_file
 from fimble.assist.settings import CompletionSettings
-from fimble.cli.output import echo_json, json_option
+from fimble.cli.output import echo_json, json_option, readable
 from fimble_context.assembly import Context
 
 __all__ = ["command"]
@@ -56,7 +56,7 @@ def _print(context: Context) -> None:
         title = (
             f"── {section.kind}: {section.path} (about {section.tokens} tokens; {section.reason})"
         )
-        click.echo(click.style(title, fg="cyan"))
-        click.echo(section.text)
+        click.echo(click.style(readable(title), fg="cyan"))
+        click.echo(readable(section.text))
     for item in context.left_out:
-        click.echo(f"left out: {item.path} ({item.reason})")
+        click.echo(readable(f"left out: {item.path} ({item.reason})"))

@@ -29,7 +29,7 @@ from fimble.assist.templates import find_templates
 from fimble.cli.chatting import printable
 from fimble.cli.engine_events import engine_for
 from fimble.cli.explain import Lines, lines_span, parse_lines
-from fimble.cli.output import echo_json, json_option, provider_option, say
+from fimble.cli.output import echo_json, json_option, provider_option, readable, say
 from fimble.engine.base import Engine
 from fimble.errors import EditRefused, UsageError
 from fimble_context.assembly import Diagnostic
@@ -184,7 +184,9 @@ def _print(outcome: EditOutcome, path: Path, *, applied: bool) -> None:
     diff = _diff(outcome, path)
     for line in diff.splitlines(keepends=True):
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        click.echo(click.style(line, fg=colour) if sys.stdout.isatty() else line, nl=False)
+        click.echo(
+            click.style(readable(line), fg=colour) if sys.stdout.isatty() else line, nl=False
+        )
     for note in outcome.notes:
         say(f"Note: {printable(note)}")
     if applied:

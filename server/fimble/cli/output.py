@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
+from fimble.controls import without_controls
 from fimble.models.genai_config import SETTABLE
 from fimble.progress import Progress, ProgressEvent
 
@@ -32,6 +34,7 @@ __all__ = [
     "json_option",
     "progress_bars",
     "provider_option",
+    "readable",
     "say",
 ]
 
@@ -61,6 +64,11 @@ def bytes_of(context: click.Context, option: click.Parameter, value: str | None)
 def echo_json(value: Any) -> None:
     """Prints one JSON document on standard output."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def readable(text: str) -> str:
+    """``text`` as it is for a pipe; without what a terminal would obey where it goes to one."""
+    return without_controls(text) if sys.stdout.isatty() else text
 
 
 def say(line: str) -> None:

@@ -18,7 +18,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from fimble.lsp.messages import Messages
-from fimble.lsp.settings import Settings, merge_settings, parse_settings
+from fimble.lsp.settings import Settings, settings_of
 
 __all__ = ["SECTION", "Configuration"]
 
@@ -107,7 +107,7 @@ class Configuration:
             self._use(answer[0] if answer else None)
 
     def _use(self, section: Any) -> None:
-        settings, problems = parse_settings(merge_settings(self._options, section))
+        settings, problems = settings_of(self._options, section)
         news = [problem for problem in problems if problem not in self._problems]
         self._problems = problems
         if news:

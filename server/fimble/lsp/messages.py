@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from lsprotocol import types
 
+from fimble.controls import without_controls
 from fimble.errors import FimbleError, ModelMisbehaved
 
 __all__ = ["Messages"]
@@ -40,8 +41,7 @@ class Messages:
 
     def notice(self, text: str) -> None:
         """Tells of something in any case: the caller knows that it is news."""
-        logger.warning("told the user: %s", text)
-        self._show(types.ShowMessageParams(types.MessageType.Warning, f"fimble: {text}"))
+        self._send(types.MessageType.Warning, f"fimble: {text}")
 
     def recovered(self) -> None:
         """Things work: any failure from now on is worth telling again."""
@@ -58,5 +58,10 @@ class Messages:
         if cause in self._told | self._lasting:
             return
         (self._lasting if lasting else self._told).add(cause)
+        self._send(kind, text)
+
+    def _send(self, kind: types.MessageType, text: str) -> None:
+        # Names of files, and what a server or a setting said, may be in it.
+        text = without_controls(text)
         logger.warning("told the user: %s", text)
         self._show(types.ShowMessageParams(kind, text))

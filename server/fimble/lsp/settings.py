@@ -18,7 +18,14 @@ from typing import Any, Literal
 from fimble.assist.settings import ChatSettings, CompletionSettings, EditSettings
 from fimble.models.genai_config import SETTABLE
 
-__all__ = ["EngineSettings", "LogSettings", "Settings", "merge_settings", "parse_settings"]
+__all__ = [
+    "EngineSettings",
+    "LogSettings",
+    "Settings",
+    "merge_settings",
+    "parse_settings",
+    "settings_of",
+]
 
 #: Keys below these belong to the editor's side of an extension and are never looked at.
 _NOT_OURS = ("client", "trace")
@@ -91,6 +98,17 @@ def parse_settings(raw: Any) -> tuple[Settings, list[str]]:
     nested, problems = _nested(raw)
     settings = _read(Settings, nested, "", problems)
     assert isinstance(settings, Settings)
+    return settings, problems
+
+
+def settings_of(options: Any, section: Any) -> tuple[Settings, list[str]]:
+    """The settings of ``section`` on top of ``options``, which the editor started with.
+
+    What was forbidden at the start stays so: what comes later may be a workspace's.
+    """
+    settings, problems = parse_settings(merge_settings(options, section))
+    if parse_settings(options)[0].engine.forbid_remote:
+        settings = dataclasses.replace(settings, engine=EngineSettings(forbid_remote=True))
     return settings, problems
 
 

@@ -275,8 +275,8 @@ async def test_that_text_leaves_the_machine_is_told(url: str, told: list[str]) -
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
-            return httpx.Response(200, json={"data": [{"id": "coder"}]})
-        return httpx.Response(404)
+            return httpx.Response(200, stream=httpx.ByteStream(b'{"data": [{"id": "coder"}]}'))
+        return httpx.Response(404, stream=httpx.ByteStream(b""))
 
     events: list[EngineEvent] = []
     engine = RemoteEngine(

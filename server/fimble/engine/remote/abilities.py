@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from fimble.engine.protocol import CONTROL_TOKENS, Control, Text
 from fimble.engine.remote.endpoint import Endpoint
@@ -27,6 +27,8 @@ Ask = Callable[[str, "dict[str, Any] | None"], Awaitable["dict[str, Any] | None"
 
 #: Tokens. What a server has that does not say how long a prompt may be.
 UNKNOWN_WINDOW = 4096
+#: Tokens, and characters of a model's name. What goes beyond is not meant.
+_LARGEST_WINDOW, _LONGEST_NAME = 1_048_576, 200
 #: Where servers say so: vLLM, llama.cpp, fimble's own engine, others.
 _WINDOW_NAMES = ("max_model_len", "n_ctx", "window", "context_length", "context_window")
 
@@ -70,7 +72,7 @@ async def find_out(endpoint: Endpoint, ask: Ask, tokenizer: PackageTokenizer | N
 def _chosen(endpoint: Endpoint, listing: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """The entry of the model to ask for. A server without a list is asked for the user's."""
     data = (listing or {}).get("data")
-    entries = [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []
+    entries = [each for each in data if _is_entry(each)] if isinstance(data, list) else []
     if not entries:
         if endpoint.model:
             return {"id": endpoint.model}
@@ -90,6 +92,14 @@ def _chosen(endpoint: Endpoint, listing: Mapping[str, Any] | None) -> Mapping[st
     )
 
 
+def _is_entry(each: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether something in the list is a model, with a name that can be shown if it has one."""
+    if not isinstance(each, dict):
+        return False
+    name = each.get("id") or ""
+    return isinstance(name, str) and name.isprintable() and len(name) <= _LONGEST_NAME
+
+
 def _window_of(entry: Mapping[str, Any]) -> int:
     for source in (entry, entry.get("meta")):
         if not isinstance(source, dict):
@@ -97,7 +107,7 @@ def _window_of(entry: Mapping[str, Any]) -> int:
         for name in _WINDOW_NAMES:
             value = source.get(name)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
+                return min(value, _LARGEST_WINDOW)
     return UNKNOWN_WINDOW
 
 

@@ -8,8 +8,8 @@ is text, whatever it says.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -34,10 +34,18 @@ from fimble.engine.remote.prompts import (
     prompt_body,
     without_last_blank,
 )
+from fimble.engine.remote.reading import (
+    UNCOMPRESSED,
+    Allowance,
+    body_of,
+    json_of,
+    lines_of,
+    pieces_of,
+    within,
+)
 from fimble.engine.remote.retry import attempts_for, is_passing, pause_before
 from fimble.engine.remote.speed import Speed
 from fimble.engine.tokens import PackageTokenizer
-from fimble.engine.wire import chunks_from_json
 from fimble.errors import EngineUnavailable, GenerationFailed, RequestRejected
 
 __all__ = ["RemoteEngine"]
@@ -45,8 +53,6 @@ __all__ = ["RemoteEngine"]
 _END = "data: [DONE]"
 #: Seconds. Who types does not wait; a long answer's pieces come one by one.
 _CONNECT, _PIECE, _CHAT_PIECE = 5.0, 30.0, 120.0
-#: Bytes. No honest answer's line is as long; a hostile server could fill the memory.
-_LONGEST_LINE = 1_000_000
 
 
 class RemoteEngine(Engine):
@@ -169,15 +175,20 @@ class RemoteEngine(Engine):
         patience = _CHAT_PIECE if request.priority == "chat" else _PIECE
         timeout = httpx.Timeout(patience, connect=_CONNECT)
         pieces = 0
+        allowance = Allowance(request)
         clock = self._speed.request()
         try:
-            async with http.stream("POST", self._url(path), json=body, timeout=timeout) as response:
+            asked = http.build_request("POST", self._url(path), json=body, timeout=timeout)
+            response = await within(patience, http.send(asked, stream=True))
+            async with aclosing(response):
                 if response.status_code != 200:
                     await self._refused(response)
-                async for line in _lines(response):
+                async for line in lines_of(response, patience):
                     if line == _END:
                         break
-                    for chunk in _chunks(line, self.endpoint):
+                    chunks = _chunks(line, self.endpoint, request)
+                    allowance.take(chunks)
+                    for chunk in chunks:
                         pieces += 1
                         clock.saw(chunk)
                         yield chunk
@@ -196,8 +207,8 @@ class RemoteEngine(Engine):
 
     async def _refused(self, response: httpx.Response) -> None:
         """Raises what an answer with another status than 200 means."""
-        await response.aread()
-        problem = problem_of_answer(response, self.endpoint)
+        said = await body_of(response, _PIECE)
+        problem = problem_of_answer(response, said, self.endpoint)
         if is_passing(response.status_code) or response.status_code >= 500:
             self._breaker.failed()
         else:
@@ -227,10 +238,12 @@ class RemoteEngine(Engine):
         http = await self._connected()
         timeout = httpx.Timeout(_PIECE, connect=_CONNECT)
         try:
-            if body is None:
-                response = await http.get(self._url(path), timeout=timeout)
-            else:
-                response = await http.post(self._url(path), json=body, timeout=timeout)
+            asked = http.build_request(
+                "GET" if body is None else "POST", self._url(path), json=body, timeout=timeout
+            )
+            response = await within(_PIECE, http.send(asked, stream=True))
+            async with aclosing(response):
+                said = await body_of(response, _PIECE)
         except httpx.TransportError as error:
             self._breaker.failed()
             raise problem_of_connection(error, self.endpoint) from error
@@ -239,10 +252,10 @@ class RemoteEngine(Engine):
         if response.status_code != 200:
             if response.status_code >= 500:
                 self._breaker.failed()
-            raise problem_of_answer(response, self.endpoint)
+            raise problem_of_answer(response, said, self.endpoint)
         self._breaker.succeeded()
         try:
-            data = response.json()
+            data = json_of(said)
         except ValueError:
             data = None
         if not isinstance(data, dict):
@@ -262,7 +275,7 @@ class RemoteEngine(Engine):
             )
         if self._http is None:
             key = await asyncio.to_thread(api_key, self.endpoint)
-            headers = {"User-Agent": f"fimble/{__version__}"}
+            headers = {"User-Agent": f"fimble/{__version__}", **UNCOMPRESSED}
             if key:
                 headers["Authorization"] = f"Bearer {key}"
             self._http = httpx.AsyncClient(
@@ -319,30 +332,14 @@ async def _counted(
         await chunks.aclose()
 
 
-async def _lines(response: httpx.Response) -> AsyncGenerator[str, None]:
-    """The lines of an event stream, each of bounded length."""
-    rest = ""
-    async for text in response.aiter_text():
-        rest += text
-        *lines, rest = rest.split("\n")
-        for line in lines:
-            yield line.rstrip("\r")
-        if len(rest) > _LONGEST_LINE:
-            raise GenerationFailed(
-                "The server sent a line without end.", next_step="Check the server's address."
-            )
-    if rest:
-        yield rest.rstrip("\r")
-
-
-def _chunks(line: str, endpoint: Endpoint) -> list[CompletionChunk]:
+def _chunks(line: str, endpoint: Endpoint, request: CompletionRequest) -> list[CompletionChunk]:
     """The pieces in one line; raises GenerationFailed for what is none, or tells of an error."""
     if not line.startswith("data:"):
         return []
     try:
-        data = json.loads(line.removeprefix("data:"))
+        data = json_of(line.removeprefix("data:"))
         if "error" not in data:
-            return chunks_from_json(data)
+            return pieces_of(data, request)
         said = data["error"]
         message = said.get("message") if isinstance(said, dict) else said
     except (ValueError, TypeError, AttributeError, KeyError) as error:

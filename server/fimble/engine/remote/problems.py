@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 
 import httpx
 
+from fimble.controls import without_controls
 from fimble.engine.remote.endpoint import Endpoint
 from fimble.errors import EngineError, EngineUnavailable, ModelNotFound, RequestRejected
 
@@ -43,10 +43,10 @@ def problem_of_connection(error: httpx.TransportError, endpoint: Endpoint) -> En
     return EngineUnavailable(f"The connection to {host} broke.", next_step="Try again.")
 
 
-def problem_of_answer(response: httpx.Response, endpoint: Endpoint) -> Exception:
-    """What a status other than 200 means. The server's own words are kept, short."""
+def problem_of_answer(response: httpx.Response, body: bytes, endpoint: Endpoint) -> Exception:
+    """What a status other than 200 means. The server's own words in ``body`` are kept, short."""
     host, status = endpoint.host, response.status_code
-    words = _words(response)
+    words = _words(body)
     if status in (401, 403):
         return EngineUnavailable(
             f"{host} does not let fimble in (HTTP {status}{words}).",
@@ -77,18 +77,20 @@ def problem_of_answer(response: httpx.Response, endpoint: Endpoint) -> Exception
     )
 
 
-def _words(response: httpx.Response) -> str:
+def _words(body: bytes) -> str:
     """`: what the server said`, without control characters; empty for a page of HTML."""
     try:
-        data = json.loads(response.text)
+        data = json.loads(body)
         said = data.get("error", data.get("detail", data.get("message", "")))
         text = said.get("message", "") if isinstance(said, dict) else said
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     short = in_short(str(text))
     return f": {short}" if short else ""
 
 
 def in_short(text: str) -> str:
-    """A server's words as a message may hold them: one line, 200 characters, no controls."""
-    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()[:200]
+    """A server's words as a message may hold them: one line, 200 characters, nothing that steers
+    a terminal or turns the direction of writing.
+    """
+    return without_controls(text[:10_000], " ").strip()[:200]
