@@ -117,5 +117,5 @@ async def test_a_closed_engine_has_no_connection_though_one_was_in_use(
     await anext(answer)
     assert connections(psutil.Process())
     await engine.aclose()
-    assert not connections(psutil.Process())
+    await eventually(lambda: not connections(psutil.Process()))
     await answer.aclose()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fimble.engine.client import EngineEvent
+from fimble.engine.connections import KEPT
 from fimble.engine.protocol import ChatMessage, CompletionRequest, Control, Text, Usage
 from fimble.engine.remote import client as client_module
 from fimble.engine.remote.client import RemoteEngine
@@ -24,6 +26,7 @@ from fimble.errors import (
 from tests.support.openai_server import StandInServer
 from tests.support.scripted_engine import Answer, ScriptedEngine
 from tests.support.tiny import make_tiny_package
+from tests.support.waiting import eventually
 
 PROMPT = (
     Control("fim_prefix"),
@@ -287,3 +290,27 @@ async def test_that_text_leaves_the_machine_is_told(url: str, told: list[str]) -
     assert info.remote == "box.example"
     (notice,) = [event for event in events if event.kind == "notice"]
     assert all(word in notice.message for word in told)
+
+
+async def test_cancelled_requests_leave_no_connection() -> None:
+    with StandInServer() as server:
+        engine = at(server)
+        assert [chunk async for chunk in engine.complete(TYPED)]
+        port = int(server.url.rpartition(":")[2].partition("/")[0])
+        for number in range(300):
+            asking = asyncio.create_task(whole(engine))
+            await asyncio.sleep(number % 100 / 10_000)  # seconds; before, in or after the answer
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        await eventually(lambda: len(connections_with(port)) <= KEPT)
+        await engine.aclose()
+        await eventually(lambda: not connections_with(port))
+
+
+async def whole(engine: RemoteEngine) -> list[str]:
+    return [chunk.text async for chunk in engine.complete(TYPED)]
+
+
+def connections_with(port: int) -> list[int]:
+    connections = psutil.Process().net_connections("tcp")
+    return [each.laddr.port for each in connections if each.raddr and each.raddr.port == port]

@@ -12,12 +12,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
+from urllib.request import getproxies
 
 import httpx
 
 from fimble import __version__
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.client import EngineEvent
+from fimble.engine.connections import Connections
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, Usage
 from fimble.engine.remote.abilities import Abilities, find_out
 from fimble.engine.remote.breaker import Breaker
@@ -283,12 +285,22 @@ class RemoteEngine(Engine):
                 follow_redirects=False,
                 # Proxies and certificate authorities of the user's environment; none to oneself.
                 trust_env=self.endpoint.leaves_machine,
-                transport=self._transport,
+                transport=self._transport or _connections(self.endpoint.leaves_machine),
             )
         return self._http
 
     def _url(self, path: str) -> str:
         return f"{self.endpoint.url}{path}"
+
+
+def _connections(trust_env: bool) -> Connections | None:
+    """What leaves nothing open of cancelled requests; None where the environment has proxies,
+    which httpx chooses among by itself.
+    """
+    if trust_env and getproxies():
+        return None
+    context = httpx.create_ssl_context(trust_env=trust_env)
+    return Connections(lambda: httpx.AsyncHTTPTransport(verify=context, trust_env=trust_env))
 
 
 class _MayPass(Exception):
