@@ -7,6 +7,7 @@ the server's state, since the text of an editor's lines has ghost text in it.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.sync_api import FrameLocator, Locator, Page, sync_playwright
+from playwright.sync_api import FrameLocator, Locator, Page, TimeoutError, sync_playwright
 
 __all__ = ["Browser", "Workbench", "chromium", "running_browser", "until"]
 
@@ -127,15 +128,38 @@ class Workbench:
             entry.hover()
         entry.click()
 
-    def choose_action(self, label: str) -> None:
-        """Takes an entry of the menu of code actions that is open."""
-        self.page.locator(".action-widget .action", has_text=label).click()
+    def choose_action(self, label: str, opened: Callable[[], None]) -> None:
+        """Takes an entry of the menu of code actions, which ``opened`` opens.
+
+        One that was opened before the server was heard has only the editor's own.
+        """
+        entry = self.page.locator(".action-widget .action", has_text=label)
+
+        def is_there() -> bool:
+            opened()
+            with contextlib.suppress(TimeoutError):
+                entry.wait_for(timeout=10_000)
+                return True
+            self.keys.press("Escape")
+            return False
+
+        until(is_there, f"the code action {label!r}")
+        entry.click()
 
     def answer(self, title: str, text: str) -> None:
         """Types ``text`` into the input box of that title, once it is there, and Enter."""
         self.page.locator(".quick-input-widget:visible", has_text=title).wait_for()
         self.type_in_quick_input(text)
         self.keys.press("Enter")
+
+    def new_document(self) -> None:
+        """A document without a file, in a window that has none open."""
+        self.page.locator(".editor-group-container.empty").dblclick()
+        self.page.locator(".editor-group-container.active .monaco-editor.focused").wait_for()
+
+    def leave(self) -> None:
+        """Closes the window, as far as it can know."""
+        self.page.goto("about:blank")
 
     def type(self, text: str) -> None:
         """Types into whatever has the focus."""
@@ -147,6 +171,14 @@ class Workbench:
     def frame(self) -> FrameLocator:
         """The page inside the webview that is shown."""
         return self.page.frame_locator("iframe.webview.ready").frame_locator("iframe#active-frame")
+
+    def screenshot(self, name: str) -> None:
+        """Keeps a picture for people, where FIMBLE_TEST_SCREENSHOTS names a folder for them."""
+        folder = os.environ.get("FIMBLE_TEST_SCREENSHOTS")
+        if folder:
+            self.notifications.first.wait_for(state="hidden")
+            top = {"x": 0.0, "y": 0.0, "width": 1200.0, "height": 260.0}
+            self.page.screenshot(path=str(Path(folder) / f"{name}.png"), clip=top)
 
     def picture(self, file: Path) -> None:
         self.page.screenshot(path=str(file))

@@ -41,8 +41,7 @@ def test_code_actions_of_the_lightbulb_and_of_the_context_menu(
 ) -> None:
     server.says(("docstring", f"```python\n{DOCUMENTED}```\n"))
     select_all(window, folder / "bulb.py")
-    window.page.locator(".lightBulbWidget").click()
-    window.choose_action("Document add")
+    window.choose_action("Document add", window.page.locator(".lightBulbWidget").click)
     saved(window, folder / "bulb.py", DOCUMENTED)
 
     select_all(window, folder / "menu.py")
@@ -51,8 +50,7 @@ def test_code_actions_of_the_lightbulb_and_of_the_context_menu(
 
     server.says(("docstring", "I would rather not."))
     select_all(window, folder / "refused.py")
-    window.keys.press("Control+.")
-    window.choose_action("Document add")
+    window.choose_action("Document add", lambda: window.keys.press("Control+."))
     window.wait_for_notification("The answer has no code in a fence.")
     assert (folder / "refused.py").read_text(encoding="utf-8") == CODE
 
@@ -70,6 +68,7 @@ def test_an_edit_is_shown_first_and_made_if_it_still_fits(
     saved(window, refused, "\n")
 
     preview(window, accepted)
+    window.screenshot("edit")
     window.keys.press("Control+Enter")
     window.tab("yes.py", active=True).wait_for()
     saved(window, accepted, CHECKED)

@@ -1,4 +1,4 @@
-"""Suggestions in a real workbench: shown, accepted whole and in part."""
+"""Suggestions in a real workbench: shown, accepted whole and in part, switched off and on."""
 
 from __future__ import annotations
 
@@ -41,9 +41,27 @@ def test_suggestions_are_accepted_whole_and_word_by_word(
     window: Workbench, server: Server, folder: Path
 ) -> None:
     begin(window, server, folder / "whole.py")
+    window.screenshot("suggestion")
     window.keys.press("Tab")
     saved(window, folder / "whole.py", f"{CODE}first + second")
 
     begin(window, server, folder / "part.py")
     window.keys.press("Control+ArrowRight")
     saved(window, folder / "part.py", f"{CODE}first")
+
+
+def test_documents_without_a_file_are_suggested_for_and_a_setting_is_followed_at_once(
+    window: Workbench, server: Server, folder: Path
+) -> None:
+    server.says(("def add", ANSWER))
+    window.new_document()
+    window.type(f"{CODE}f")
+    window.ghost_text.wait_for()
+
+    servers = server.pids
+    window.run("fimble: Switch Suggestions Off or On")
+    window.wait_for_status("fimble: off")
+    window.run("fimble: Switch Suggestions Off or On")
+    window.wait_for_status("fimble: ready")
+    begin(window, server, folder / "sums.py")
+    assert server.pids == servers
