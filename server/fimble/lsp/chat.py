@@ -33,7 +33,9 @@ from fimble import system
 from fimble.assist.chat.names import NameCompleter
 from fimble.assist.chat.pieces import Attachment, Sources
 from fimble.assist.chat.service import ChatAnswer, ChatService, Question
+from fimble.assist.chat.still import still
 from fimble.assist.chat.tasks import TASKS
+from fimble.controls import without_controls
 from fimble.errors import EngineError, FimbleError
 from fimble.lsp.abilities import EditorAbilities
 from fimble.lsp.chat_params import (
@@ -306,7 +308,11 @@ def _write_answer(task: str, answer: ChatAnswer) -> Path:
     notes = "".join(
         f"- {f'{item.path}: ' if item.path else ''}{item.reason}\n" for item in answer.left_out
     )
-    text = answer.text.rstrip() + "\n" + (f"\nLeft out:\n\n{notes}" if notes else "")
+    text = (
+        still(without_controls(answer.text)).rstrip()
+        + "\n"
+        + (f"\nLeft out:\n\n{notes}" if notes else "")
+    )
     system.write_private(path, text.encode("utf-8", "replace"))
     files = sorted(folder.glob("*.md"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
     for old in files[_MOST_SHOWN:]:

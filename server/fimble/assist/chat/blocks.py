@@ -25,7 +25,8 @@ _INFO = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """``text`` has no final line end; ``path`` is what the answer named, or the target's.
+    """``text`` has no final line end; ``path`` is what the answer named, or the target's; never one
+    that leads out of a folder.
 
     ``start`` and ``end`` are code points in the answer's text, fences included. ``target`` is
     the place whose code it is likely to replace; None where that is not known. ``complete`` is
@@ -81,10 +82,17 @@ def _block(
         text="\n".join(lines),
         start=start,
         end=end,
-        path=path or (target.path if target is not None else ""),
+        path=target.path if target is not None and not path else _inside(path, target),
         target=target,
         complete=complete,
     )
+
+
+def _inside(path: str, target: Target | None) -> str:
+    """``path`` where it stays below a folder, or is that of a piece that the model was shown."""
+    parts = path.replace("\\", "/").split("/")
+    leads_out = ".." in parts or parts[0] in ("", "~") or ":" in path or not path.isprintable()
+    return "" if leads_out and target is None else path
 
 
 def _target(language: str, path: str, pieces: Sequence[Piece]) -> Target | None:
