@@ -177,8 +177,10 @@ class Workbench:
         folder = os.environ.get("FIMBLE_TEST_SCREENSHOTS")
         if folder:
             self.notifications.first.wait_for(state="hidden")
-            top = {"x": 0.0, "y": 0.0, "width": 1200.0, "height": 260.0}
-            self.page.screenshot(path=str(Path(folder) / f"{name}.png"), clip=top)
+            self.page.screenshot(
+                path=str(Path(folder) / f"{name}.png"),
+                clip={"x": 0.0, "y": 0.0, "width": 1200.0, "height": 260.0},
+            )
 
     def picture(self, file: Path) -> None:
         self.page.screenshot(path=str(file))
