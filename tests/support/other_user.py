@@ -45,6 +45,19 @@ for package in (fimble.engine, fimble.models):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+
+from importlib import metadata
+
+installed = {
+    found.name.lower().replace("_", "-"): found.version for found in metadata.distributions()
+}
+
+def version(name):
+    if name not in installed:
+        raise metadata.PackageNotFoundError(name)
+    return installed[name]
+
+metadata.version = version
 """
 
 
