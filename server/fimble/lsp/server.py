@@ -39,6 +39,7 @@ from fimble.lsp.progress import LoadProgress
 from fimble.lsp.protocol import FimbleProtocol
 from fimble.lsp.roles import Roles, roles_from
 from fimble.lsp.settings import Settings
+from fimble.lsp.silence import Silence
 from fimble.lsp.statistics import SessionStatistics
 from fimble.lsp.status import StatusLine
 from fimble.lsp.suggestions import Suggestions
@@ -84,7 +85,6 @@ class FimbleServer(LanguageServer):
         self._ended = asyncio.Event()
         self._initialized = False
         self._choice_problem: FimbleError | None = None
-        self._waking: asyncio.TimerHandle | None = None
         self.documents = self.protocol.documents
         self.status = StatusLine(self.protocol.notify)
         self.messages = Messages(self.window_show_message)
@@ -111,6 +111,11 @@ class FimbleServer(LanguageServer):
             files=lambda: self.workspace_host.policy,
             view_of=view_of,
         )
+        self.silence = Silence(
+            self.status,
+            self.suggestions,
+            enabled=lambda: self.configuration.current.completion.enabled,
+        )
         offers = Offers()
         self.inline_completions = InlineCompletions(
             self.documents,
@@ -131,7 +136,7 @@ class FimbleServer(LanguageServer):
             self.ahead,
             view_of,
             self.statistics,
-            on_snooze=self._show_silence,
+            on_snooze=self.silence.show,
         )
         self.chat = Chat(
             self.documents,
@@ -359,7 +364,7 @@ class FimbleServer(LanguageServer):
         if self._choice_problem is not None:
             self.messages.error(self._choice_problem)
         self.status.sent_to(self.host.roles.hosts)
-        self._show_silence()
+        self.silence.show()
         self.statistics.use(settings.statistics)
         self.workspace_host.use(settings.completion.exclude_patterns)
         if not settings.completion.enabled:
@@ -368,21 +373,6 @@ class FimbleServer(LanguageServer):
         if settings.completion.enabled and not self.host.warmed:
             # In the background: nothing waits for it.
             self._start(self.host.warm())
-
-    def _show_silence(self) -> None:
-        """Tells in the status line why there are no completions, where there are none."""
-        why = ""
-        if not self.configuration.current.completion.enabled:
-            why = "completion.enabled is false."
-        elif self.suggestions.snoozed:
-            why = "Completions are snoozed."
-        if self._waking is not None:
-            self._waking.cancel()
-            self._waking = None
-        if self.suggestions.snoozed:
-            loop = asyncio.get_running_loop()
-            self._waking = loop.call_later(self.suggestions.snooze_seconds, self._show_silence)
-        self.status.silent(why)
 
     def _end_soon(self) -> None:
         """The editor reads no more: what it has sent before it left is still to be taken in."""
