@@ -283,7 +283,7 @@ class RemoteEngine(Engine):
             self._http = httpx.AsyncClient(
                 headers=headers,
                 follow_redirects=False,
-                # Proxies and certificate authorities of the user's environment; none to oneself.
+                # Proxies of the user's environment; none to oneself.
                 trust_env=self.endpoint.leaves_machine,
                 transport=self._transport or _connections(self.endpoint.leaves_machine),
             )
@@ -295,11 +295,11 @@ class RemoteEngine(Engine):
 
 def _connections(trust_env: bool) -> Connections | None:
     """What leaves nothing open of cancelled requests; None where the environment has proxies,
-    which httpx chooses among by itself.
+    which httpx chooses among by itself. Certificate authorities are the environment's in any case.
     """
     if trust_env and getproxies():
         return None
-    context = httpx.create_ssl_context(trust_env=trust_env)
+    context = httpx.create_ssl_context()
     return Connections(lambda: httpx.AsyncHTTPTransport(verify=context, trust_env=trust_env))
 
 

@@ -33,7 +33,7 @@ def problem_of_connection(error: httpx.TransportError, endpoint: Endpoint) -> En
     if isinstance(error, httpx.ConnectError) and "CERTIFICATE" in str(error).upper():
         return EngineUnavailable(
             f"The certificate of {host} is not trusted: {in_short(str(error))}.",
-            next_step="Set SSL_CERT_FILE to your organisation's certificate authority.",
+            next_step=_next_step_of_certificate(str(error)),
         )
     if isinstance(error, httpx.ConnectError):
         return EngineUnavailable(
@@ -41,6 +41,15 @@ def problem_of_connection(error: httpx.TransportError, endpoint: Endpoint) -> En
             next_step="Check the address, and that the server runs.",
         )
     return EngineUnavailable(f"The connection to {host} broke.", next_step="Try again.")
+
+
+def _next_step_of_certificate(why: str) -> str:
+    """After OpenSSL's own reason."""
+    if "expired" in why:
+        return "Have the server's certificate renewed, or put this machine's clock right."
+    if "mismatch" in why:
+        return "Choose the address that the certificate is for: somebody else may answer there."
+    return "Set SSL_CERT_FILE to the authority that signed it, if that is one you trust."
 
 
 def problem_of_answer(response: httpx.Response, body: bytes, endpoint: Endpoint) -> Exception:
