@@ -205,6 +205,24 @@ def test_a_held_slot_is_taken_only_from_who_may_be_evicted() -> None:
     assert held.holder == "completion", "who lost a slot cannot release it"
 
 
+def test_of_those_that_may_be_evicted_the_one_that_loses_least_is() -> None:
+    pool = Pool(2)
+    chat = pool.hold([1, 2, 3, 4, 5, 6], "", "chat")
+    warm_up = pool.hold([7, 8], "a", "warm-up")
+    assert pool.pool.take(B, "b", "completion", lambda holder: True) is warm_up
+    assert chat.holder == "chat"
+
+
+def test_a_slot_can_be_spared_where_another_one_is_left_for_the_others() -> None:
+    assert not Pool(1).pool.spares(None)
+    pool = Pool(2)
+    assert pool.pool.spares(None)
+    pool.hold(A, "a", "warm-up")
+    assert pool.pool.spares(None)
+    pool.hold(B, "", "chat")
+    assert pool.pool.spares("chat") and not pool.pool.spares(None)
+
+
 def test_a_broken_slot_is_replaced() -> None:
     pool = Pool(1)
     a = pool.run(A, "a")

@@ -142,10 +142,10 @@ class ModelHost:
         if not model and not wanted and self.loaded is not None:
             return self.loaded
         config = self.config(model)
-        for loaded in self._models:
-            if loaded.config == config and wanted in ("", loaded.provider):
-                self._use(loaded)
-                return loaded
+        present = self._present(config, wanted)
+        if present is not None:
+            self._use(present)
+            return present
         failed = self._failed.get((config, wanted))
         if failed is not None and not again and time.monotonic() - failed[0] < _FAILURE_SECONDS:
             raise failed[1]
@@ -165,6 +165,22 @@ class ModelHost:
                 f"{config.name}, as far as is known."
             )
         return loaded
+
+    def in_memory(self, model: str, provider: str = "") -> LoadedModel | None:
+        """What ``ensure`` would give, if it need not load it."""
+        wanted = canonical_provider(provider) if provider else ""
+        if not model and not wanted:
+            return self.loaded
+        try:
+            return self._present(self.config(model), wanted)
+        except FimbleError:
+            return None
+
+    def _present(self, config: PackageConfig, provider: str) -> LoadedModel | None:
+        for loaded in self._models:
+            if loaded.config == config and provider in ("", loaded.provider):
+                return loaded
+        return None
 
     def holds(self, loaded: LoadedModel) -> bool:
         """Whether the model is still in memory."""

@@ -2,9 +2,11 @@
 
 Requests are stepped between tokens and prefill slices: the most urgent first (completion,
 warm-up, chat). Among equals the one that has begun is ended first, then it is the turn of the
-client that was served the longest ago, and of its oldest request. A newer request for the same
-document replaces an older one. Knows nothing of HTTP: answers go to each job's ``deliver``,
-called on this thread.
+client that was served the longest ago, and of its oldest request. So that typing without pause
+does not keep chats waiting for ever, a chat has one step after each more urgent request that
+ended, where that makes nobody compute a prompt again. A newer request for the same document
+replaces an older one. Knows nothing of HTTP: answers go to each job's ``deliver``, called on this
+thread.
 """
 
 from __future__ import annotations
@@ -102,6 +104,8 @@ class Scheduler:
         self._turns: dict[str, int] = {}
         self._turn_numbers = itertools.count(1)
         self._change = threading.Condition()
+        # Whether a chat may have a step before the next more urgent request begins.
+        self._chats_turn = False
         # The job that the worker is stepping now; nobody else may end it.
         self._current: Job | None = None
         self._closing = False
@@ -177,8 +181,7 @@ class Scheduler:
                 while not (self._jobs or self._closing or self._free):
                     self._change.wait()
                 free, self._free = None if self._jobs else self._free, None
-                job = min(self._jobs, key=self._place, default=None)
-                self._current = job
+                job = self._current = self._next()
             if free:
                 self._give_back(free)
             if job is not None:
@@ -190,6 +193,28 @@ class Scheduler:
             elif self._closing:
                 self._give_back("idle")
                 return
+
+    def _next(self) -> Job | None:
+        """The job to step now. The lock is held."""
+        first = min(self._jobs, key=self._place, default=None)
+        if first is None or first.generation is not None or not self._chats_turn:
+            return first
+        self._chats_turn = False
+        chats = [job for job in self._jobs if job.rank == _RANK["chat"]]
+        chat = min(chats, key=self._place, default=None)
+        return first if chat is None or not self._costs_one_step(chat) else chat
+
+    def _costs_one_step(self, job: Job) -> bool:
+        """Whether a step of the job is a small one: nothing is loaded, the prompt is computed in
+        slices, and there is a slot that the requests between its steps can leave to it.
+        """
+        model = job.loaded or self._host.in_memory(job.model, job.provider)
+        return (
+            model is not None
+            and model.pool is not None
+            and model.slice_tokens > 0
+            and model.pool.spares(job.generation)
+        )
 
     def _place(self, job: Job) -> tuple[int, bool, int, int]:
         """What jobs are ordered by, the next one first. The lock is held."""
@@ -267,6 +292,8 @@ class Scheduler:
             self._jobs.remove(job)
             if not any(other.client == job.client for other in self._jobs):
                 self._turns.pop(job.client, None)
+            if job.generation is not None and job.rank < _RANK["chat"]:
+                self._chats_turn = True
             self._last_active = time.monotonic()
         if job.steps is not None:
             close = getattr(job.steps, "close", None)

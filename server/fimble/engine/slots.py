@@ -136,12 +136,20 @@ class SlotPool:
         slot = self._choose(ids, document)
         if slot is None:
             evictable = [s for s in self.slots if s.holder is not None and may_evict(s.holder)]
-            slot = min(evictable, key=lambda s: s.last_used, default=None)
+            # What is lost is computed again: the least of it.
+            slot = min(evictable, key=lambda s: len(s.ids), default=None)
         if slot is not None:
             slot.holder = holder
             slot.document = document
             slot.last_used = next(self._clock)
         return slot
+
+    def spares(self, holder: object | None) -> bool:
+        """Whether there is a slot for ``holder``, its own or a free one, that another request
+        need not take from it as long as there is only one other.
+        """
+        free = any(slot.holder is None or slot.holder is holder for slot in self.slots)
+        return self._limit > 1 and (free or len(self.slots) < self._limit)
 
     def make_room(self, slot: Slot) -> bool:
         """Frees the memory of all slots but ``slot``, for which there was none left; False if
