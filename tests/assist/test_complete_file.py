@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fimble import system
 from fimble.assist.complete_file import complete_in_file, parse_place, read_document
 from fimble.assist.settings import CompletionSettings
+from fimble.assist.workspace import project_root
 from fimble.errors import DocumentError, UsageError
 from tests.support.scripted_engine import Answer, ScriptedEngine, prompt_as_text
 
@@ -156,3 +158,15 @@ async def test_secret_and_ignored_files_are_refused(tmp_path: Path, name: str) -
     with pytest.raises(DocumentError, match="No prompt is made of"):
         await complete_in_file(engine, tmp_path / name, 1, 1, CompletionSettings())
     assert not engine.requests
+
+
+def test_a_repository_of_settings_in_the_users_home_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(system, "user_folder", lambda: tmp_path / "me")
+    for folder in (".git", "me/.git", "me/work/a/src"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "me/work/a/go.mod").touch()
+    assert project_root(tmp_path / "me/notes.py") is None
+    assert project_root(tmp_path / "me/work/a/src/a.go") == tmp_path / "me/work/a"
+    assert project_root(tmp_path / "other/a.py") is None

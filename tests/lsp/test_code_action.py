@@ -15,6 +15,7 @@ from fimble.errors import EngineUnavailable
 from fimble.lsp.chat import answers_dir
 from tests.edit.places import fence
 from tests.edit.test_test_files import tree
+from tests.lsp.conformance import FOUND
 from tests.lsp.wire import Session, Wire, in_process
 from tests.support.scripted_engine import ScriptedEngine
 
@@ -247,6 +248,49 @@ async def test_an_editor_without_anything_gets_commands_and_plain_changes() -> N
         asked = wire.sent("workspace/applyEdit")
     assert set(result["edit"]["changes"]) == {URI} and result["applied"] is False
     assert not asked and "return n" in applied(TEXT, result["edit"]["changes"][URI])
+
+
+#: Announces neither ``applyEdit`` nor ``codeAction/resolve``, and applies what it is sent.
+KATE: dict[str, Any] = {
+    "textDocument": {
+        "codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "applied"),
+    [
+        ({"result": {"applied": True}}, True),
+        ({"error": {"code": -32601, "message": "Method not found"}}, False),
+    ],
+)
+async def test_kate_is_asked_to_apply_although_it_never_said_that_it_can(
+    answer: dict[str, Any], applied: bool
+) -> None:
+    engine = ScriptedEngine([fence("def f(self, n):\n    return n")])
+    async with in_process(lambda model: engine) as session:
+        wire = await opened(session, KATE)
+        wire.silent = True
+        command = (await action(wire, "Simplify A.f"))["command"]
+        id = wire.ask("workspace/executeCommand", command)
+        await wire.until(lambda: bool(wire.sent("workspace/applyEdit")))
+        (asked,) = (m for m in wire.messages if m.get("method") == "workspace/applyEdit")
+        wire.send({"jsonrpc": "2.0", "id": asked["id"], **answer})
+        result = (await wire.answer(id))["result"]
+    assert (result["applied"], asked["params"]["edit"]) == (applied, result["edit"])
+    found, FOUND[:] = list(FOUND), []
+    assert found == ["workspace/applyEdit: the client did not announce workspace.applyEdit"]
+
+
+async def test_kate_shows_no_error_of_a_command_so_a_message_says_it() -> None:
+    async with in_process(lambda model: ScriptedEngine(["No."])) as session:
+        wire = await opened(session, KATE)
+        command = (await action(wire, "Simplify A.f"))["command"]
+        id = wire.ask("workspace/executeCommand", command)
+        error = (await wire.answer(id))["error"]
+        (said,) = wire.sent("window/showMessage")
+    assert said["message"] == f"fimble: {error['message']}"
 
 
 async def test_a_new_test_file_is_made_by_the_edit(tmp_path: Path) -> None:

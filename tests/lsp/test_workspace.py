@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fimble import system
 from tests.lsp.wire import Session, in_process
 from tests.support.scripted_engine import ScriptedEngine, prompt_as_text
 from tests.support.waiting import PATIENCE
@@ -115,6 +116,33 @@ async def test_folders_come_and_go(tmp_path: Path) -> None:
         }
         session.wire.notify("workspace/didChangeWorkspaceFolders", {"event": event})
         await until_section(session, second / "main.py", "shapes.py", "area_of")
+
+
+async def test_the_users_home_is_no_workspace_but_the_projects_in_it_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kate names the home where it knows no project; all of it would be read and indexed."""
+    monkeypatch.setattr(system, "user_folder", lambda: tmp_path)
+    project(tmp_path)  # what lies about there
+    (tmp_path / ".git").mkdir()  # a repository of settings
+    first, second = project(tmp_path / "one"), project(tmp_path / "two")
+    for folder in (first, second):
+        (folder / "pyproject.toml").touch()
+    (second / ".git").mkdir()
+    (second / ".gitignore").write_text("ignored.py\n", encoding="utf-8")
+    async with in_process(lambda model: ScriptedEngine([""])) as session:
+        await opened(session, tmp_path)
+        wire, host = session.wire, session.server.workspace_host
+        wire.open((tmp_path / "main.py").as_uri(), USER)
+        own = {each["reason"] for each in await sections(session, tmp_path / "main.py")}
+        assert own == {"text before the cursor", "text after the cursor"}
+        assert host.workspace is None
+        for folder, shown in ((first, "shapes.py"), (second, "two/shapes.py")):
+            wire.open((folder / "main.py").as_uri(), USER)
+            await until_section(session, folder / "main.py", shown, "area_of")
+        wire.open((second / "ignored.py").as_uri(), USER)
+        assert await wire.complete((second / "ignored.py").as_uri(), 2, 14) == []
+        assert host.policy.folders == (first, second)
 
 
 async def test_secret_ignored_and_excluded_files_are_in_no_prompt(tmp_path: Path) -> None:

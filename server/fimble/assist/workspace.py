@@ -6,6 +6,7 @@ the project that a file is in. Knows no editor.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from fimble.assist.prompt import Assemble
 from fimble_context.assembly import Context, TokenCounter, Workspace
 from fimble_context.syntax import Document
 
-__all__ = ["assemble_in", "index_folder", "open_workspace", "project_root"]
+__all__ = ["assemble_in", "index_folder", "is_too_wide", "open_workspace", "project_root"]
 
 #: A folder with one of these is the root of a project; a repository's counts before others.
 _MARKERS = (
@@ -64,9 +65,21 @@ def assemble_in(workspace: Workspace) -> Assemble:
     return assemble
 
 
+def is_too_wide(folder: Path) -> bool:
+    """Whether a folder holds more than work: the user's own folder, or one above it.
+
+    An editor names it where it knows no project, and a repository of settings lies in it.
+    """
+    home = system.user_folder()
+    if home is None:
+        return False
+    folder, home = (Path(os.path.realpath(path)) for path in (folder, home))
+    return folder in (home, *home.parents)
+
+
 def project_root(path: Path) -> Path | None:
     """The folder of the project that a file is in; None where nothing says that it is in one."""
-    folders = list(path.absolute().parents)
+    folders = [folder for folder in path.absolute().parents if not is_too_wide(folder)]
     repository = next((folder for folder in folders if (folder / ".git").exists()), None)
     if repository is not None:
         return repository

@@ -11,6 +11,7 @@ capability ``fimble.promptForInstruction``, and gets an action with the command
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
@@ -56,6 +57,8 @@ OPTIONS = types.CodeActionOptions(
 )
 _LONGEST_MESSAGE = 60
 _MOST_FIXES = 10
+#: The longest wait for an editor that may not know what it is asked.
+_RETICENT_SECONDS = 10.0
 
 
 class CodeActions:
@@ -69,12 +72,17 @@ class CodeActions:
         apply_edit: Callable[
             [types.ApplyWorkspaceEditParams], Coroutine[Any, Any, types.ApplyWorkspaceEditResult]
         ],
+        tell: Callable[[str], None],
     ) -> None:
         self._documents = documents
         self._edits = edits
         self._policy = policy
         self._apply_edit = apply_edit
+        self._tell = tell
         self._resolves = self._disables = self._literals = self._prompts = False
+        #: Has a menu of actions, and a way to make their changes that it does not speak of; shows
+        #: no error of a command either. Kate 22.12 is so.
+        self._reticent = False
 
     def initialize(self, capabilities: types.ClientCapabilities) -> None:
         """What the editor says of itself."""
@@ -87,6 +95,8 @@ class CodeActions:
             action and action.data_support and resolve and "edit" in resolve.properties
         )
         self._prompts = is_experimental(capabilities, "promptForInstruction")
+        applies = self._edits.abilities.applies
+        self._reticent = self._literals and not (self._resolves or applies)
 
     # --- offering ----------------------------------------------------------------------------
 
@@ -242,20 +252,31 @@ class CodeActions:
             raise JsonRpcInvalidParams("fimble.edit takes one object, or [uri, range, text].")
         task = TASKS.get(given.get("task") or CUSTOM)
         token = command_token(given)
-        edit, outcome = await self._made(given, task.help.capitalize() if task else "Edit", token)
-        applied = False
-        if self._edits.abilities.applies:
-            params = types.ApplyWorkspaceEditParams(edit, label=outcome.about)
-            try:
-                applied = (await self._apply_edit(params)).applied
-            except JsonRpcException:
-                logger.warning("the editor did not say whether it applied an edit")
+        title = task.help.capitalize() if task else "Edit"
+        try:
+            edit, outcome = await self._made(given, title, token)
+        except JsonRpcException as error:
+            if self._reticent:
+                self._tell(error.message)
+            raise
         return {
-            "applied": applied,
+            "applied": await self._applied(edit, outcome.about),
             "edit": edit,
             "about": outcome.about,
             "notes": list(outcome.notes),
         }
+
+    async def _applied(self, edit: types.WorkspaceEdit, label: str) -> bool:
+        """Whether the editor has made the change."""
+        if not (self._edits.abilities.applies or self._reticent):
+            return False
+        asked = self._apply_edit(types.ApplyWorkspaceEditParams(edit, label=label))
+        limit = _RETICENT_SECONDS if self._reticent else None
+        try:
+            return (await asyncio.wait_for(asked, limit)).applied
+        except (JsonRpcException, asyncio.TimeoutError):
+            logger.warning("the editor did not say whether it applied an edit")
+            return False
 
     async def _made(self, given: dict[str, Any], title: str, token: str | int | None) -> Any:
         uri = given.get("uri")

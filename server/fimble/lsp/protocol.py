@@ -40,7 +40,13 @@ from fimble.lsp.logs import log_file
 from fimble.lsp.notebook import Notebooks
 from fimble.lsp.progress import COMMAND_TOKEN
 from fimble.lsp.text_sync import OpenDocuments
-from fimble.lsp.well_formed import id_of, is_id, is_message, takes_no_answer
+from fimble.lsp.well_formed import (
+    id_of,
+    is_id,
+    is_message,
+    takes_no_answer,
+    without_needless_params,
+)
 
 __all__ = ["FimbleProtocol"]
 
@@ -88,7 +94,7 @@ class FimbleProtocol(LanguageServerProtocol):
         if not self._in_order(message):
             return
         try:
-            structured = self.structure_message(message)
+            structured = self.structure_message(without_needless_params(message))
         except JsonRpcException:
             self._refuse_unreadable(message)
             return

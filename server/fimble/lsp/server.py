@@ -169,6 +169,7 @@ class FimbleServer(LanguageServer):
             self.edits,
             lambda: self.workspace_host.policy,
             self.workspace_apply_edit_async,
+            self.messages.notice,
         )
         self.apply = Apply(self.documents, edits.apply, self.edits.changes)
         self.documents.listeners += [

@@ -17,7 +17,14 @@ from pygls.protocol import (
     JsonRPCResponseMessage,
 )
 
-__all__ = ["id_of", "is_id", "is_message", "strict_converter", "takes_no_answer"]
+__all__ = [
+    "id_of",
+    "is_id",
+    "is_message",
+    "strict_converter",
+    "takes_no_answer",
+    "without_needless_params",
+]
 
 
 def is_id(value: Any) -> bool:
@@ -50,6 +57,13 @@ def takes_no_answer(method: str) -> bool:
     """Whether LSP knows ``method`` as a notification, which cannot be sent as a request."""
     known = types.METHOD_TO_TYPES.get(method)
     return known is not None and known[1] is None
+
+
+def without_needless_params(message: dict[str, Any]) -> dict[str, Any]:
+    """The message without an object that its method has no use for; Kate sends an empty one."""
+    if message.get("method") in (types.SHUTDOWN, types.EXIT):
+        return {name: value for name, value in message.items() if name != "params"}
+    return message
 
 
 def strict_converter() -> Converter:

@@ -1,7 +1,8 @@
 """The workspace of the session: told of documents and files, asked for contexts.
 
 Indexing happens in a process of its own. Without folders there is no workspace, and prompts
-are made of the document alone.
+are made of the document alone. An editor that has the user's whole home open, as Kate has where it
+knows no project, gets the projects of the documents that it opens.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from fimble.assist.prompt import own_text_only
-from fimble.assist.workspace import assemble_in, open_workspace
+from fimble.assist.workspace import assemble_in, is_too_wide, open_workspace, project_root
 from fimble.errors import FimbleError
 from fimble.lsp.convert import document_path
 from fimble.lsp.text_sync import DocumentListener, OpenDocuments
@@ -34,6 +35,9 @@ class WorkspaceHost(DocumentListener):
     def __init__(self, documents: OpenDocuments) -> None:
         self._documents = documents
         self._folders: tuple[Path, ...] = ()
+        #: Whether the editor named a folder that was not taken.
+        self._wide = False
+        self._in_use = False
         self._globs: tuple[str, ...] = ()
         self._workspace: Workspace | None = None
         self._policy = Policy(())
@@ -46,12 +50,12 @@ class WorkspaceHost(DocumentListener):
         """Takes the folders that the editor has open."""
         folders = params.workspace_folders or []
         uris = [folder.uri for folder in folders] or [params.root_uri or ""]
-        self._folders = _paths(uris)
+        self._folders = self._taken(_paths(uris))
 
     def folders_changed(self, event: types.WorkspaceFoldersChangeEvent) -> None:
         """``workspace/didChangeWorkspaceFolders``."""
         removed = set(_paths(folder.uri for folder in event.removed))
-        added = _paths(folder.uri for folder in event.added)
+        added = self._taken(_paths(folder.uri for folder in event.added))
         self._folders = tuple(
             dict.fromkeys((*(f for f in self._folders if f not in removed), *added))
         )
@@ -61,6 +65,7 @@ class WorkspaceHost(DocumentListener):
         """Leaves out what the user's patterns exclude; opens the workspace the first time."""
         if self._workspace is None or exclude_globs != self._globs:
             self._globs = exclude_globs
+            self._in_use = True
             self._reopen()
 
     def close(self) -> None:
@@ -68,6 +73,22 @@ class WorkspaceHost(DocumentListener):
         workspace, self._workspace = self._workspace, None
         if workspace is not None:
             workspace.close()
+
+    def _taken(self, folders: tuple[Path, ...]) -> tuple[Path, ...]:
+        taken = tuple(folder for folder in folders if not is_too_wide(folder))
+        if taken != folders:
+            self._wide = True
+            logger.warning("the user's home is no workspace: projects of open documents are")
+        return taken
+
+    def _take_project(self, path: Path) -> None:
+        """Has the project of an open document in the workspace."""
+        root = project_root(path)
+        if root is None or any(folder in (root, *root.parents) for folder in self._folders):
+            return
+        self._folders += (root,)
+        if self._in_use:
+            self._reopen()
 
     def _reopen(self) -> None:
         former, self._workspace = self._workspace, None
@@ -96,6 +117,8 @@ class WorkspaceHost(DocumentListener):
 
     def opened(self, uri: str, document: Document) -> None:
         self._prepare(detect(document.language, document.path, document.text))
+        if self._wide and document.path:
+            self._take_project(Path(document.path))
         if self._workspace is not None and document.path:
             self._workspace.opened(Path(document.path), document)
 

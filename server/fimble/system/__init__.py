@@ -22,6 +22,7 @@ from fimble.system.folders import (
     models_dir,
     runtime_dir,
     templates_dir,
+    user_folder,
 )
 from fimble.system.machine import (
     OperatingSystem,
@@ -83,5 +84,6 @@ __all__ = [
     "templates_dir",
     "uri_from_path",
     "use_utf8_console",
+    "user_folder",
     "write_private",
 ]

@@ -21,6 +21,7 @@ __all__ = [
     "models_dir",
     "runtime_dir",
     "templates_dir",
+    "user_folder",
 ]
 
 
@@ -55,6 +56,14 @@ def templates_dir() -> Path:
 def runtime_dir() -> Path:
     """The engine's address, secret, lock and private working folder."""
     return home() / "run"
+
+
+def user_folder() -> Path | None:
+    """The folder with all of the user's own files; None where the system names none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 # --- file rights and atomic replacement --------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fimble.assist.chat.pieces import Sources
-from fimble.assist.workspace import open_workspace, project_root
+from fimble.assist.workspace import is_too_wide, open_workspace, project_root
 from fimble_context.assembly import Workspace
 from fimble_context.syntax import Document
 from fimble_context.workspace import Policy
@@ -24,6 +24,7 @@ _PATIENCE_SECONDS = 5.0
 class FolderSources(Sources):
     """``folder`` is where relative names start from; the project around it is the workspace.
 
+    Where there is no project, and the folder is too wide for one, only what is named is read.
     ``patience`` is how long its first scan is waited for, in seconds.
     """
 
@@ -44,7 +45,7 @@ class FolderSources(Sources):
         return (self._folder, self._root)
 
     def workspace(self) -> Workspace | None:
-        if self._workspace is None:
+        if self._workspace is None and not is_too_wide(self._root):
             self._workspace = open_workspace([self._root])
             for name, document in self._documents.items():
                 self._workspace.opened(Path(name), document)
