@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fimble.engine.protocol import CONTROL_TOKENS
+from tests.support.tls_server import CERTIFICATES
 
 __all__ = ["StandInServer"]
 
@@ -30,7 +31,8 @@ __all__ = ["StandInServer"]
 class StandInServer:
     """``answer`` is what it says to everything. ``statuses`` come first, one a streamed request:
     200 answers, 0 drops the connection, -1 breaks off in the middle, others refuse.
-    ``asked`` has the body of every POST, ``keys`` the Authorization of every request.
+    ``asked`` has the body of every POST, ``keys`` the Authorization of every request. It speaks
+    TLS with the ``certificate`` of that name.
     """
 
     answer: str = "a + b"
@@ -44,6 +46,7 @@ class StandInServer:
     completions: bool = True
     raw_event: str = ""
     stall: bool = False
+    certificate: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     gone: threading.Event = field(default_factory=threading.Event)
@@ -55,14 +58,19 @@ class StandInServer:
             Route("/v1/chat/completions", self._complete, methods=["POST"]),
         ]
         config = uvicorn.Config(Starlette(routes=routes), port=0, log_level="error", lifespan="off")
+        # What a client leaves open stays open, for a test to find it.
+        config.timeout_keep_alive = 3600
+        if self.certificate:
+            config.ssl_certfile = CERTIFICATES / f"{self.certificate}.pem"
+            config.ssl_keyfile = CERTIFICATES / "server.key"
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         while not self._server.started:
             assert self._thread.is_alive()
             self._thread.join(0.01)
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}/v1"
+        self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
         return self
 
     def __exit__(

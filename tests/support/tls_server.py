@@ -12,10 +12,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["AUTHORITY", "Listener", "listening"]
+__all__ = ["AUTHORITY", "CERTIFICATES", "Listener", "listening"]
 
-_FOLDER = Path(__file__).parent / "certificates"
-AUTHORITY = _FOLDER / "authority.pem"
+CERTIFICATES = Path(__file__).parent / "certificates"
+AUTHORITY = CERTIFICATES / "authority.pem"
 
 
 class Listener:
@@ -30,7 +30,7 @@ class Listener:
         if certificate:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(
-                _FOLDER / f"{certificate}.pem", keyfile=_FOLDER / "server.key"
+                CERTIFICATES / f"{certificate}.pem", keyfile=CERTIFICATES / "server.key"
             )
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
-from urllib.request import getproxies
 
 import httpx
 
@@ -36,6 +35,7 @@ from fimble.engine.remote.prompts import (
     prompt_body,
     without_last_blank,
 )
+from fimble.engine.remote.proxy import proxy_for
 from fimble.engine.remote.reading import (
     UNCOMPRESSED,
     Allowance,
@@ -280,12 +280,9 @@ class RemoteEngine(Engine):
             headers = {"User-Agent": f"fimble/{__version__}", **UNCOMPRESSED}
             if key:
                 headers["Authorization"] = f"Bearer {key}"
+            transport = self._transport or await asyncio.to_thread(_connections, self.endpoint)
             self._http = httpx.AsyncClient(
-                headers=headers,
-                follow_redirects=False,
-                # Proxies of the user's environment; none to oneself.
-                trust_env=self.endpoint.leaves_machine,
-                transport=self._transport or _connections(self.endpoint.leaves_machine),
+                headers=headers, follow_redirects=False, trust_env=False, transport=transport
             )
         return self._http
 
@@ -293,14 +290,13 @@ class RemoteEngine(Engine):
         return f"{self.endpoint.url}{path}"
 
 
-def _connections(trust_env: bool) -> Connections | None:
-    """What leaves nothing open of cancelled requests; None where the environment has proxies,
-    which httpx chooses among by itself. Certificate authorities are the environment's in any case.
+def _connections(endpoint: Endpoint) -> Connections:
+    """What leaves nothing open of cancelled requests, through the proxy if there is one.
+    Certificate authorities are the environment's. Raises EngineUnavailable.
     """
-    if trust_env and getproxies():
-        return None
+    proxy = proxy_for(endpoint)
     context = httpx.create_ssl_context()
-    return Connections(lambda: httpx.AsyncHTTPTransport(verify=context, trust_env=trust_env))
+    return Connections(lambda: httpx.AsyncHTTPTransport(verify=context, proxy=proxy))
 
 
 class _MayPass(Exception):
