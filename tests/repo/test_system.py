@@ -98,6 +98,34 @@ def test_path_to_uri(path: PurePosixPath, uri: str) -> None:
     assert system.uri_from_path(path) == uri
 
 
+@pytest.mark.parametrize(
+    ("path", "linux", "windows"),
+    [
+        ("src/a.py", True, True),
+        ("..", True, True),
+        ("src/.hidden", True, True),
+        ("contour.py", True, True),
+        ("com10.py", True, True),
+        ("a.py:b", True, False),
+        (".env::$DATA", True, False),
+        ("CON", True, False),
+        ("nul.tar.gz", True, False),
+        ("src/Aux .py", True, False),
+        ("com1", True, False),
+        ("LPT\u00b9.txt", True, False),
+        ("conin$", True, False),
+        (".env.", True, False),
+        ("src /a.py", True, False),
+        ("a\0b", False, False),
+        ("\ud800", False, False),
+    ],
+)
+def test_names_that_mean_more_than_a_file(path: str, linux: bool, windows: bool) -> None:
+    assert system.is_plain_name(PurePosixPath("/w", path), "linux") is linux
+    assert system.is_plain_name(PureWindowsPath("C:/w", PureWindowsPath(path)), "win32") is windows
+    assert system.is_plain_name(PureWindowsPath("//server/share/w", path), "win32") is windows
+
+
 path_names = st.text(
     st.characters(exclude_characters='/\\:*?"<>|\0', exclude_categories=["Cs", "Cc"]), min_size=1
 ).filter(lambda name: name not in (".", "..") and name.strip(". ") == name)
@@ -136,6 +164,7 @@ def test_what_another_user_put_there_is_neither_used_nor_believed(
     with pytest.raises(FimbleError, match="belongs to another user") as caught:
         system.write_private(secret, b"mine")
     assert "FIMBLE_HOME" in caught.value.next_step
+    assert f"`chown -R {owner + 1} {secret.parent}`" in caught.value.next_step
     # Windows tells no such number, and shares nothing below a profile.
     monkeypatch.delattr(os, "geteuid")
     assert system.read_private(secret) == b"token"

@@ -1,7 +1,7 @@
 """What differs between Windows, Linux and macOS, in one place.
 
 Folders, file rights, atomic replacement, locks, detached processes, signals, memory,
-PowerShell, consoles and file URIs. Everything else in the package calls this package and has
+PowerShell, consoles, file URIs and names. Everything else in the package calls this package and has
 no branch on the platform. Every branch here takes the platform as a value, so that tests
 reach each one.
 """
@@ -48,6 +48,7 @@ from fimble.system.programs import (
     powershell_json,
 )
 from fimble.system.uris import (
+    is_plain_name,
     path_from_uri,
     uri_from_path,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "free_disk_bytes",
     "home",
     "is_alive",
+    "is_plain_name",
     "listens_on",
     "logs_dir",
     "make_private_dir",

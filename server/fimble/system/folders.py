@@ -81,7 +81,9 @@ def make_private_dir(path: Path) -> Path:
         if not is_own(found):
             raise FimbleError(
                 f"The folder {path} belongs to another user.",
-                next_step="Set FIMBLE_HOME to a folder of your own.",
+                next_step="Set FIMBLE_HOME to a folder of your own. If this one is yours, as a "
+                "container's volume is, give it to the user that runs fimble: "
+                f"`chown -R {_user()} {path}`.",
             )
         if sys.platform != "win32" and stat.S_IMODE(found.st_mode) != 0o700:
             path.chmod(0o700)
@@ -95,5 +97,11 @@ def make_private_dir(path: Path) -> Path:
 
 def is_own(found: os.stat_result) -> bool:
     """Whether a file is this user's; always on Windows, where nothing is shared below a profile."""
-    user: Callable[[], int] | None = getattr(os, "geteuid", None)
-    return user is None or found.st_uid == user()
+    user = _user()
+    return user is None or found.st_uid == user
+
+
+def _user() -> int | None:
+    """The user's number, by which files are theirs; None on Windows."""
+    ask: Callable[[], int] | None = getattr(os, "geteuid", None)
+    return None if ask is None else ask()

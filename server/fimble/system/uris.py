@@ -1,4 +1,4 @@
-"""``file:`` URIs and the paths that they name."""
+"""``file:`` URIs and the paths that they name; names that mean more than a file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from urllib.parse import quote, unquote, urlsplit
 
 __all__ = [
+    "is_plain_name",
     "path_from_uri",
     "uri_from_path",
 ]
 
 _DRIVE = re.compile(r"^/([A-Za-z])(?::|%3A|%3a)(?=/|$)")
+#: Devices in every folder of Windows, whatever ending they are given.
+_DEVICE = re.compile(
+    r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9\u00b9\u00b2\u00b3])\s*(?:\.|$)",
+    re.IGNORECASE,
+)
 _NO_NAME = re.compile("[\0\ud800-\udfff]")
 
 
@@ -52,3 +58,21 @@ def uri_from_path(path: PurePath) -> str:
         drive, _, rest = text.partition(":")
         return f"file:///{drive.lower()}%3A{quote(rest)}"
     return f"file://{quote(str(path))}"
+
+
+def is_plain_name(path: PurePath, platform: str = sys.platform) -> bool:
+    """Whether a path names a file's content, or a folder, and nothing else.
+
+    On Windows ``a.py:b`` is another stream of a file (``.env::$DATA`` the file itself by another
+    name), ``NUL.txt`` a device, and a blank or full stop at a name's end is passed over.
+    """
+    parts = path.parts[1:] if path.anchor else path.parts
+    if any(_NO_NAME.search(part) for part in parts):
+        return False
+    if platform != "win32":
+        return True
+    return not any(
+        ":" in part or part.endswith((" ", ".")) or _DEVICE.match(part)
+        for part in parts
+        if part not in (".", "..")
+    )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from fimble import system
 from fimble.assist.chat.git_diff import git_diff
 from fimble.assist.chat.names import file_names
 from fimble.assist.chat.pieces import PIECE_KINDS, Attachment, Piece, Sources, Target
@@ -190,12 +191,9 @@ def _document_refusal(document: Document, policy: Policy) -> str | None:
 
 async def _file(attachment: Attachment, sources: Sources, collected: Collected) -> None:
     wanted = attachment.mention or str(attachment.path or attachment.name)
-    path = attachment.path or _path_of(attachment.name, sources.bases)
-    if path is None:
-        collected.refuse(attachment.name, "no such file in the workspace")
-        return
-    if attachment.mention and sources.policy.folder_of(path) is None:
-        collected.refuse(attachment.name, "outside (of the workspace)")
+    path = attachment.path or _path_of(attachment.name, sources)
+    if isinstance(path, str):
+        collected.refuse(attachment.name, path)
         return
     text = await _text_of(path, sources)
     if isinstance(text, Refusal):
@@ -204,16 +202,28 @@ async def _file(attachment: Attachment, sources: Sources, collected: Collected) 
     collected.add(_file_piece(path, text, sources, "file", f"asked for by {wanted}"))
 
 
-def _path_of(name: str, bases: Iterable[Path]) -> Path | None:
-    """The file that a relative path means; None if there is none.
+def _path_of(name: str, sources: Sources) -> Path | str:
+    """The file that a path means, or why there is none.
 
-    What will be refused is found too: the refusal says why, not that there is none.
+    What will be refused is found too: the refusal says why, not that there is none. Of what lies
+    outside of the workspace the disk is not even asked: on Windows a name can lead to another
+    machine, which is told who asks.
     """
-    for base in bases:
+    why = "no such file in the workspace"
+    for base in sources.bases:
         path = Path(os.path.abspath(base / name))  # noqa: PTH100 - resolve() would follow links
-        if path.is_file():
+        if sources.policy.folder_of(path) is None:
+            why = "outside (of the workspace)"
+        elif system.is_plain_name(path) and _is_file(path):
             return path
-    return None
+    return why
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # no file has so long a name
+        return False
 
 
 async def _text_of(path: Path, sources: Sources) -> str | Refusal:

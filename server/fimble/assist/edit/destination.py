@@ -18,6 +18,7 @@ from fimble.assist.chat.pieces import Sources
 from fimble.assist.edit.problems import Problem
 from fimble.assist.edit.target import Target
 from fimble.assist.layout import prompt_text
+from fimble.assist.policy import MAX_DOCUMENT_BYTES
 from fimble.assist.workspace import project_root
 from fimble_context.syntax import Document, Language
 from fimble_context.workspace import Limits, Refusal, mask_secrets, read
@@ -91,13 +92,21 @@ def _find(
     language: Language,
     places: _Places,
     sources: Sources,
-) -> Destination:
+) -> Destination | Problem:
     relative = (
         PurePosixPath(path.relative_to(root).as_posix())
         if path.is_relative_to(root)
         else (PurePosixPath(path.name))
     )
-    candidates = [root / place for place in places(relative)]
+    candidates = [
+        each for each in (root / place for place in places(relative)) if _stays(each, root)
+    ]
+    if not candidates:
+        return Problem(
+            "outside",
+            "Every place for its tests is a link that leads out of the project.",
+            again=False,
+        )
     chosen = next((place for place in candidates if place.is_file()), None)
     is_new = chosen is None
     if chosen is None:
@@ -111,7 +120,9 @@ def _find(
     if opened is not None:
         there = opened[1].copy()
     else:
-        text = "" if is_new else chosen.read_bytes().decode("utf-8", "replace")
+        text = "" if is_new else _whole_text(chosen)
+        if isinstance(text, Problem):
+            return text
         there = Document(text, path=str(chosen), language=document.language)
     return Destination(
         chosen,
@@ -121,6 +132,24 @@ def _find(
         newline=document.newline,
         may_show=refused is None,
     )
+
+
+def _stays(path: Path, root: Path) -> bool:
+    """Whether a file made or changed there lies in the project, wherever links lead.
+
+    A workspace brings its links along: tests that go to one could be written anywhere.
+    """
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def _whole_text(path: Path) -> str | Problem:
+    try:
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            return Problem("size", f"{path.name} is too large to add tests to it.", again=False)
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        return Problem("unreadable", f"{path.name} cannot be read: {why}.", again=False)
 
 
 def _has_tests(folder: Path, suffix: str) -> bool:
