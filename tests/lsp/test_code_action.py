@@ -171,6 +171,36 @@ async def test_an_editor_that_can_ask_for_words_is_offered_it() -> None:
     assert found["command"]["arguments"] == [{"uri": URI, "range": HERE}]
 
 
+PREVIEWS = {**MODERN, "experimental": {"fimble": {"previewEdits": True}}}
+
+
+async def test_an_editor_that_shows_changes_itself_has_them_made_and_applies_them() -> None:
+    engine = ScriptedEngine([fence("def f(self, n):\n    return n")])
+    async with in_process(lambda model: engine) as session:
+        wire = await opened(session, PREVIEWS)
+        found = await action(wire, "Simplify A.f")
+        assert "data" not in found and found["command"]["command"] == "fimble.previewEdit"
+        assert await wire.request("codeAction/resolve", found) == found and not engine.requests
+        (data,) = found["command"]["arguments"]
+        made = await wire.request("codeAction/resolve", {"title": "Edit", "data": data})
+        assert not wire.sent("workspace/applyEdit")
+
+        wire.change(URI, 2, {"text": "z = 1\n"})
+        late = await wire.answer(wire.ask("codeAction/resolve", {"title": "Edit", "data": data}))
+    (change,) = made["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": URI, "version": 1}
+    assert "return n" in applied(TEXT, change["edits"])
+    assert late["error"]["data"]["name"] == "moved"
+
+
+async def test_it_shows_nothing_where_nothing_is_to_be_confirmed() -> None:
+    options = {"edit": {"confirm": False}}
+    async with in_process(lambda model: ScriptedEngine([""])) as session:
+        wire = await opened(session, PREVIEWS, initializationOptions=options)
+        found = await action(wire, "Simplify A.f")
+    assert "command" not in found and found["data"]["task"] == "simplify"
+
+
 # --- made --------------------------------------------------------------------------------
 
 

@@ -129,9 +129,10 @@ class Workbench:
         entry.click()
 
     def choose_action(self, label: str, opened: Callable[[], None]) -> None:
-        """Takes an entry of the menu of code actions, which ``opened`` opens.
+        """Takes an entry of the menu of code actions, which ``opened`` opens for a selection.
 
-        One that was opened before the server was heard has only the editor's own.
+        One that was opened before the server was heard has only the editor's own: it is opened
+        again, by which time nothing is selected.
         """
         entry = self.page.locator(".action-widget .action", has_text=label)
 

@@ -4,7 +4,7 @@ import * as vscode from 'vscode';
 
 import type { Chat } from './chat/view';
 import type { Completions } from './completions';
-import { editSelection, type Place, runCodeAction } from './edits';
+import { type EditData, editSelection, type Place, previewEdit, runCodeAction } from './edits';
 import type { Preview } from './preview';
 import { type Reports, showDoctor, showPrompt } from './reports';
 import type { Session } from './server/session';
@@ -42,8 +42,9 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         snoozeSuggestions: () => snooze(session),
         wake: () => tellSnooze(session, 0),
         editSelection: ifTrusted(() => editSelection(session, preview)),
-        // The server’s action for an instruction has this command; it is no entry of a menu.
+        // The server’s code actions have these commands; they are no entries of a menu.
         promptEdit: ifTrusted((place: Place) => editSelection(session, preview, place)),
+        previewEdit: ifTrusted((data: EditData) => previewEdit(session, preview, data)),
         acceptEdit: () => preview.accept(),
         discardEdit: () => preview.discard(),
         documentCode: ifTrusted(() => runCodeAction('refactor.rewrite.document', 'first')),

@@ -1,8 +1,9 @@
 /** Edits: by an instruction that is asked for and shown as a diff, or by the server’s own tasks. */
 
 import * as vscode from 'vscode';
-import type { CodeAction, Middleware, WorkspaceEdit } from 'vscode-languageclient/node';
+import type { CodeAction, Middleware } from 'vscode-languageclient/node';
 
+import { changeOf } from './changes';
 import { lastEditor } from './documents';
 import type { Preview } from './preview';
 import type { Session } from './server/session';
@@ -16,6 +17,13 @@ export interface Place {
     };
 }
 
+/** What an edit is made by: the server’s, but for an instruction that was asked for here. */
+export interface EditData extends Place {
+    readonly version: number;
+    readonly task: string;
+    readonly instruction?: string;
+}
+
 /** `fimble.editSelection`, and with a place `fimble.promptEdit`. */
 export async function editSelection(session: Session, preview: Preview, given?: Place): Promise<void> {
     const place = given ?? selectedPlace(session);
@@ -27,18 +35,24 @@ export async function editSelection(session: Session, preview: Preview, given?: 
     if (instruction === undefined || instruction.trim() === '') {
         return;
     }
-    const { client } = session;
-    const uri = client.protocol2CodeConverter.asUri(place.uri);
-    const document = await vscode.workspace.openTextDocument(uri);
-    const data = { ...place, version: document.version, task: 'custom', instruction };
+    const uri = session.client.protocol2CodeConverter.asUri(place.uri);
+    const { version } = await vscode.workspace.openTextDocument(uri);
+    await previewEdit(session, preview, { ...place, version, task: 'custom', instruction });
+}
+
+/** `fimble.previewEdit`, the command of the server’s code actions: makes an edit and shows it. */
+export async function previewEdit(
+    { client }: Session,
+    preview: Preview,
+    data: EditData,
+): Promise<void> {
     const action = await vscode.window.withProgress(
         { location: vscode.ProgressLocation.Notification, title: 'fimble: editing …', cancellable: true },
         (_, token) =>
             client.sendRequest<CodeAction>('codeAction/resolve', { title: 'Edit', data }, token),
     );
-    const edit = await client.protocol2CodeConverter.asWorkspaceEdit(action.edit);
-    if (edit !== undefined) {
-        await preview.show(document, edit, instruction, versionOf(action.edit));
+    if (action.edit !== undefined) {
+        await preview.show(await changeOf(client, action.edit), data.instruction);
     }
 }
 
@@ -49,20 +63,12 @@ export function selectedPlace({ client }: Session): Place {
     return { uri: convert.asUri(document.uri), range: convert.asRange(selection) };
 }
 
-/** The version of the one document that an edit is for; undefined where it names none. */
-function versionOf(edit: WorkspaceEdit | undefined): number | undefined {
-    const [change] = edit?.documentChanges ?? [];
-    return change !== undefined && 'textDocument' in change
-        ? (change.textDocument.version ?? undefined)
-        : undefined;
-}
-
 /** Makes the edit of one kind of the server’s code actions, or shows them all for a choice. */
 export async function runCodeAction(kind: string, apply: 'first' | 'never'): Promise<void> {
     await vscode.commands.executeCommand('editor.action.codeAction', { kind, apply });
 }
 
-/** Makes the edit of an action that was chosen; tells in the server’s words why there is none. */
+/** Makes the edit of an action that was chosen and is not to be shown first; tells in the server’s words why there is none. */
 export function madeOnChoice(
     session: () => Session,
     tellError: (error: unknown) => void,

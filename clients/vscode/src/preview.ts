@@ -2,18 +2,22 @@
 
 import * as vscode from 'vscode';
 
-import { changedText, type Replacement } from './replacing';
+import type { Change } from './changes';
+import { changedText } from './replacing';
 
 export const PREVIEW_SCHEME = 'fimble-preview';
 
 const MOVED = 'Nothing was changed: the document was edited meanwhile. Ask again.';
 
 interface Shown {
-    readonly document: vscode.TextDocument;
-    /** The document’s version that the change is for. */
-    readonly version: number;
-    readonly edits: readonly vscode.TextEdit[];
+    readonly change: Change;
+    /** The document as it was when the change was shown; undefined for a new file. */
+    readonly document: vscode.TextDocument | undefined;
+    readonly version: number | undefined;
+    /** Of the text with the change made. */
     readonly uri: vscode.Uri;
+    /** What is said of it in the status bar. */
+    readonly notes: vscode.Disposable;
 }
 
 export class Preview implements vscode.TextDocumentContentProvider, vscode.Disposable {
@@ -34,33 +38,27 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
         return this.texts.get(uri.toString()) ?? '';
     }
 
-    /**
-     * Shows what `edit` makes of the document; an older preview is discarded. `version` is the
-     * document’s that the edit is for, by default that of now.
-     */
-    async show(
-        document: vscode.TextDocument,
-        edit: vscode.WorkspaceEdit,
-        title: string,
-        version = document.version,
-    ): Promise<void> {
+    /** Shows what `change` makes of its document; an older preview is discarded. */
+    async show(change: Change, title = change.about): Promise<void> {
         await this.discard();
-        if (document.version !== version) {
+        const document = change.isNew
+            ? undefined
+            : await vscode.workspace.openTextDocument(change.uri);
+        const version = document?.version;
+        if (change.version !== undefined && change.version !== version) {
             throw new Error(MOVED);
         }
-        const edits = edit.get(document.uri);
         this.count += 1;
-        const uri = document.uri.with({
-            scheme: PREVIEW_SCHEME,
-            authority: '',
-            query: String(this.count),
-        });
-        this.texts.set(uri.toString(), changedText(document.getText(), replacements(document, edits)));
-        this.shown = { document, version, edits, uri };
-        const label = `${vscode.workspace.asRelativePath(document.uri)}: ${title}`;
+        const own = { scheme: PREVIEW_SCHEME, authority: '' };
+        const uri = change.uri.with({ ...own, query: String(this.count) });
+        const before = document?.uri ?? change.uri.with({ ...own, query: `${this.count}.new` });
+        this.texts.set(uri.toString(), textWith(change, document));
+        const notes = vscode.window.setStatusBarMessage(change.notes);
+        this.shown = { change, document, version, uri, notes };
+        const label = `${vscode.workspace.asRelativePath(change.uri)}: ${title}`;
         // First, so that the keys hold as soon as the diff is there.
         await setPreviewing(true);
-        await vscode.commands.executeCommand('vscode.diff', document.uri, uri, label, { preview: true });
+        await vscode.commands.executeCommand('vscode.diff', before, uri, label, { preview: true });
     }
 
     /** `fimble.acceptEdit` */
@@ -70,16 +68,20 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
             return;
         }
         await this.discard();
-        if (shown.document.version !== shown.version) {
+        const { change, document, version } = shown;
+        if (document?.version !== version) {
             throw new Error(MOVED);
         }
         // What asks for a confirmation has been confirmed by now.
         const confirmed = new vscode.WorkspaceEdit();
-        confirmed.set(shown.document.uri, [...shown.edits]);
+        if (change.isNew) {
+            confirmed.createFile(change.uri); // refused where there is one by now
+        }
+        confirmed.set(change.uri, [...change.edits]);
         if (!(await vscode.workspace.applyEdit(confirmed))) {
             throw new Error('Nothing was changed: the editor refused the edit.');
         }
-        await vscode.window.showTextDocument(shown.document);
+        await vscode.window.showTextDocument(change.uri);
     }
 
     /** `fimble.discardEdit` */
@@ -91,6 +93,7 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
     }
 
     private async forget(): Promise<void> {
+        this.shown?.notes.dispose();
         this.shown = undefined;
         this.texts.clear();
         await setPreviewing(false);
@@ -104,12 +107,14 @@ export class Preview implements vscode.TextDocumentContentProvider, vscode.Dispo
     }
 }
 
-function replacements(document: vscode.TextDocument, edits: readonly vscode.TextEdit[]): Replacement[] {
-    return edits.map(({ range, newText }) => ({
-        start: document.offsetAt(range.start),
-        end: document.offsetAt(range.end),
+/** The text of a document, empty where there is none, with the change made. */
+function textWith({ edits }: Change, document: vscode.TextDocument | undefined): string {
+    const replacements = edits.map(({ range, newText }) => ({
+        start: document?.offsetAt(range.start) ?? 0,
+        end: document?.offsetAt(range.end) ?? 0,
         text: newText,
     }));
+    return changedText(document?.getText() ?? '', replacements);
 }
 
 async function setPreviewing(value: boolean): Promise<void> {

@@ -6,7 +6,10 @@ remembered here. The command also takes ``[uri, range, instruction]``; it has th
 the edit where that can be asked for, and answers ``{applied, edit, about, notes}``. An
 instruction is asked for by the editor itself: one that can says so with the experimental
 capability ``fimble.promptForInstruction``, and gets an action with the command
-``fimble.promptEdit`` of its own, with ``{uri, range}``.
+``fimble.promptEdit`` of its own, with ``{uri, range}``. So it is with changes: an editor with the
+capability ``fimble.previewEdits``, which shows them itself and makes what was accepted, gets
+actions with the command ``fimble.previewEdit`` of its own, with the ``data`` to be resolved, as
+long as changes are to be confirmed (``edit.confirm``).
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 EDIT_COMMAND = "fimble.edit"
 _PROMPT_COMMAND = "fimble.promptEdit"
+_PREVIEW_COMMAND = "fimble.previewEdit"
 _EXPLAIN_COMMAND = "fimble.explain"
 _EXPLAIN_KIND = "source.explain"
 _KINDS = {
@@ -79,7 +83,8 @@ class CodeActions:
         self._policy = policy
         self._apply_edit = apply_edit
         self._tell = tell
-        self._resolves = self._disables = self._literals = self._prompts = False
+        self._resolves = self._disables = self._literals = False
+        self._prompts = self._previews = False
         #: Has a menu of actions, and a way to make their changes that it does not speak of; shows
         #: no error of a command either. Kate 22.12 is so.
         self._reticent = False
@@ -95,6 +100,7 @@ class CodeActions:
             action and action.data_support and resolve and "edit" in resolve.properties
         )
         self._prompts = is_experimental(capabilities, "promptForInstruction")
+        self._previews = is_experimental(capabilities, "previewEdits")
         applies = self._edits.abilities.applies
         self._reticent = self._literals and not (self._resolves or applies)
 
@@ -223,6 +229,8 @@ class CodeActions:
     ) -> types.CodeAction:
         if problem is not None:
             action.disabled = types.CodeActionDisabled(problem.reason)
+        elif self._previews and self._edits.confirms:
+            action.command = types.Command(action.title, _PREVIEW_COMMAND, arguments=[data])
         elif self._resolves:
             action.data = data
         else:

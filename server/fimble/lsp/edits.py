@@ -126,6 +126,11 @@ class EditHost(DocumentListener):
 
     # --- for the editor ------------------------------------------------------------------------
 
+    @property
+    def confirms(self) -> bool:
+        """Whether a change is to be seen before it is made."""
+        return self._settings().edit.confirm
+
     def _workspace_edit(
         self, uri: str, key: str, outcome: EditOutcome, noted: Sequence[Edit]
     ) -> tuple[types.WorkspaceEdit, EditOutcome]:
@@ -177,7 +182,7 @@ class EditHost(DocumentListener):
         ]
         annotation = types.ChangeAnnotation(
             outcome.about,
-            needs_confirmation=self._settings().edit.confirm,
+            needs_confirmation=self.confirms,
             description=_description(outcome),
         )
         return types.WorkspaceEdit(

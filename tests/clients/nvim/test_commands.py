@@ -150,22 +150,41 @@ def test_the_servers_own_menu_asks_for_an_instruction(plain_bench: Bench) -> Non
     assert [line for line in shown(editor) if line.startswith(("-  ", "+  "))] == DIFF
 
 
-def test_an_edit_of_the_servers_own_menu_is_made(bench: Bench) -> None:
-    code = 'def total(prices):\n    """Sum of the prices."""\n    return sum(price)'
-    bench.says(("def total", fence(code)))
-    editor = bench.open(TEXT, "menu.py")
+MADE = '    """Sum of the prices."""'
+DOCUMENTED = f"def total(prices):\n{MADE}\n    return sum(price)"
+
+
+def choose_document(editor: Neovim) -> None:
+    """Takes it from Neovim's own menu of code actions."""
     editor.lua(
         "vim.lsp.buf.code_action({ apply = true, filter = function(action)"
         " return vim.startswith(action.title, 'Document') end })"
     )
-    asks = "Apply all changes?"  # 0.12 does, before a change that wants to be confirmed
-    made = '    """Sum of the prices."""'
-    editor.until(lambda: editor.lines[1] == made or asks in editor.screen_text)
-    if editor.lines[1] != made:
-        editor.keys("y")
-    editor.until(lambda: editor.lines[1] == made)
+
+
+def test_an_edit_of_the_servers_own_menu_is_a_diff_first(bench: Bench) -> None:
+    bench.says(("def total", fence(DOCUMENTED)))
+    editor = bench.open(TEXT, "menu.py")
+    choose_document(editor)
+    assert f"+{MADE}" in shown(editor)
+    editor.keys("q")
+    editor.until(lambda: editor.lines == TEXT.splitlines())
+    choose_document(editor)
+    assert f"+{MADE}" in shown(editor)
+    editor.keys("<CR>")
+    editor.until(lambda: editor.lines[1] == MADE)
     editor.command("silent write")
-    assert bench.saved("menu.py").startswith(f"{code}\n")
+    assert bench.saved("menu.py").startswith(f"{DOCUMENTED}\n")
+
+
+def test_an_edit_of_the_servers_own_menu_is_made_at_once_if_so_wished(bench: Bench) -> None:
+    bench.says(("def total", fence(DOCUMENTED)))
+    bench.write("once.py", TEXT)
+    editor = bench.editor("once.py", setup="{ settings = { edit = { confirm = false } } }")
+    choose_document(editor)
+    editor.until(lambda: editor.lines[1] == MADE)
+    editor.command("silent write")
+    assert bench.saved("once.py").startswith(f"{DOCUMENTED}\n")
 
 
 def test_prompt_shows_what_a_suggestion_is_made_of(plain_bench: Bench) -> None:

@@ -161,7 +161,8 @@ def _code_server(
         yield running
 
 
-#: What keeps a window still: no welcome page, no other suggestions, no hovers over what is clicked.
+#: What keeps a window still: no welcome page, no other suggestions, nothing that lies over what is
+#: clicked, be it a hover or a line that sticks to the top of a text that is scrolled.
 BASIC = {
     "security.workspace.trust.enabled": False,
     "workbench.startupEditor": "none",
@@ -172,12 +173,13 @@ BASIC = {
     "editor.autoClosingBrackets": "never",
     "editor.minimap.enabled": False,
     "editor.hover.enabled": "off",
+    "editor.stickyScroll.enabled": False,
+    "editor.scrollBeyondLastLine": False,
     "workbench.hover.delay": 1_000_000,
     "workbench.secondarySideBar.defaultVisibility": "hidden",
     "git.enabled": False,
     "telemetry.telemetryLevel": "off",
     "fimble.completion.ahead": False,
-    "fimble.edit.confirm": False,
 }
 
 

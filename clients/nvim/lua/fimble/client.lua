@@ -252,11 +252,16 @@ function M.config()
     capabilities = {
       workspace = { workspaceEdit = { documentChanges = true } },
       textDocument = { inlineCompletion = { dynamicRegistration = false } },
-      experimental = { fimble = { promptForInstruction = true, suggestionGrew = true } },
+      experimental = {
+        fimble = { promptForInstruction = true, previewEdits = true, suggestionGrew = true },
+      },
     },
     commands = {
       ["fimble.promptEdit"] = function(command)
         require("fimble.edits").prompted(command)
+      end,
+      ["fimble.previewEdit"] = function(command)
+        require("fimble.edits").make(command.arguments[1])
       end,
     },
     handlers = {

@@ -20,11 +20,17 @@ function M.stop()
   return running ~= nil
 end
 
----@param task string one of the server's tasks
----@param instruction string? what to do, for the task "custom"
----@param buf integer
----@param range lsp.Range
-function M.ask(task, instruction, buf, range)
+---@class fimble.EditData what an edit is made by; the server's own have more in them
+---@field task string one of the server's tasks
+---@field uri string
+---@field range lsp.Range
+---@field instruction? string what to do, for the task "custom"
+---@field diagnostics? table[]
+
+--- Has an edit made, and shows it. The server's command `fimble.previewEdit` has the data.
+---@param data fimble.EditData
+function M.make(data)
+  local buf = vim.uri_to_bufnr(data.uri)
   local client = client_module.of(buf)
   if not client then
     vim.notify("fimble: no server runs for this file (:checkhealth fimble).", vim.log.levels.WARN)
@@ -32,13 +38,6 @@ function M.ask(task, instruction, buf, range)
   end
   M.stop()
   local encoding = client.offset_encoding
-  local data = {
-    task = task,
-    uri = vim.uri_from_bufnr(buf),
-    range = range,
-    instruction = instruction,
-    diagnostics = place.diagnostics(buf, range, encoding),
-  }
   vim.api.nvim_echo({ { "fimble: working … (:Fimble stop)" } }, false, {})
   local params = { title = "fimble", data = data }
   local cancel
@@ -54,6 +53,21 @@ function M.ask(task, instruction, buf, range)
     end
   end, buf)
   stop = cancel
+end
+
+---@param task string one of the server's tasks
+---@param instruction string? what to do, for the task "custom"
+---@param buf integer
+---@param range lsp.Range
+function M.ask(task, instruction, buf, range)
+  local client = client_module.of(buf)
+  M.make({
+    task = task,
+    uri = vim.uri_from_bufnr(buf),
+    range = range,
+    instruction = instruction,
+    diagnostics = client and place.diagnostics(buf, range, client.offset_encoding),
+  })
 end
 
 --- What the server says of an edit, in its annotations.

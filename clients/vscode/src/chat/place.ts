@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import type { LanguageClient, WorkspaceEdit } from 'vscode-languageclient/node';
 
+import { changeOf } from '../changes';
 import { lastEditor } from '../documents';
 import { selectedPlace } from '../edits';
 import type { Preview } from '../preview';
@@ -40,14 +41,13 @@ export async function insert(text: string): Promise<void> {
 export async function apply(client: LanguageClient, preview: Preview, block: Block): Promise<void> {
     const { code2ProtocolConverter: toServer, protocol2CodeConverter: fromServer } = client;
     const uri = block.uri === null ? lastEditor().document.uri : fromServer.asUri(block.uri);
-    const document = await vscode.workspace.openTextDocument(uri);
-    const { version } = document;
-    const made = await client.sendRequest<{ edit: WorkspaceEdit; about: string }>('fimble/apply', {
+    // The server has to have it open.
+    await vscode.workspace.openTextDocument(uri);
+    const made = await client.sendRequest<{ edit: WorkspaceEdit }>('fimble/apply', {
         uri: toServer.asUri(uri),
         range: block.range,
         version: block.version,
         text: block.text,
     });
-    const edit = await fromServer.asWorkspaceEdit(made.edit);
-    await preview.show(document, edit, made.about, version);
+    await preview.show(await changeOf(client, made.edit));
 }

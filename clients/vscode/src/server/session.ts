@@ -25,10 +25,12 @@ export class NotRunning extends Error {
     }
 }
 
-/** An edit’s instruction is asked for here, and a suggestion that grew is asked for again. */
+/** An edit’s instruction is asked for here, its change shown, a suggestion that grew asked for again. */
 const EXPERIMENTAL: StaticFeature = {
     fillClientCapabilities(capabilities) {
-        capabilities.experimental = { fimble: { promptForInstruction: true, suggestionGrew: true } };
+        capabilities.experimental = {
+            fimble: { promptForInstruction: true, previewEdits: true, suggestionGrew: true },
+        };
     },
     initialize: () => undefined,
     getState: () => ({ kind: 'static' }),
