@@ -48,10 +48,11 @@ def code_server_script() -> Path:
 
 @dataclass(frozen=True)
 class CodeServer:
-    """``url`` serves the workbench; ``data`` has its settings and logs."""
+    """``url`` serves the workbench; ``data`` has its settings and logs, ``home`` is its user's."""
 
     url: str
     data: Path
+    home: Path
 
     def settings(self, changes: Mapping[str, Any]) -> None:
         """Puts these into the user's settings."""
@@ -110,7 +111,7 @@ def running_code_server(
         try:
             url = f"http://127.0.0.1:{port}"
             _wait_for(url, process)
-            yield CodeServer(url, data)
+            yield CodeServer(url, data, Path(everything["HOME"]))
         finally:
             process.terminate()
             try:

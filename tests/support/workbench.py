@@ -62,6 +62,12 @@ class Workbench:
     def ghost_text(self) -> Locator:
         return self.page.locator(".ghost-text-decoration, .ghost-text").first
 
+    def line(self, text: str) -> Locator:
+        """A line of an editor that has ``text``, ghost text included."""
+        # Each of its words may be an element, and each space one that breaks no line.
+        shown = re.compile(r"\s".join(map(re.escape, text.split(" "))))
+        return self.page.locator(".monaco-editor .view-line", has_text=shown).first
+
     @property
     def notifications(self) -> Locator:
         return self.page.locator(".notifications-toasts .notification-list-item")

@@ -5,7 +5,7 @@ import type { Middleware } from 'vscode-languageclient/node';
 
 import { Store } from './chat/store';
 import { Chat, CHAT_VIEW } from './chat/view';
-import { registerCommands, tellError } from './commands';
+import { register, registerCommands, tellError } from './commands';
 import { Completions } from './completions';
 import { madeOnChoice } from './edits';
 import { install, offerInstallation } from './install';
@@ -31,7 +31,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     const running = new Session(
         log,
         middleware,
-        (missing) => void offerInstallation(missing, context.extensionUri, restart),
+        (missing) => void offerInstallation(missing),
         (cause) => void tellFailure(cause),
     );
     session = running;
@@ -60,9 +60,11 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             }
         }),
         ...registerCommands({ session: running, chat, completions, preview, reports, log }),
-        vscode.commands.registerCommand('fimble.installServer', () =>
-            install(context.extensionUri, restart),
-        ),
+        register('fimble.installServer', async () => {
+            if (await install(context.extensionUri, log)) {
+                await restart();
+            }
+        }),
     );
     await running.restart();
 }

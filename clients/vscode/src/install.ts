@@ -7,33 +7,30 @@ import * as vscode from 'vscode';
 
 import { findProgram, type Missing } from './server/find';
 import { installations, type Installation } from './server/installations';
+import { runInstaller } from './server/installer';
 import { surroundings } from './server/surroundings';
 
 const TITLE = 'Install fimble';
 
 /** `onMissing` of the session: one message, with what can be done. */
-export async function offerInstallation(
-    missing: Missing,
-    extension: vscode.Uri,
-    installed: () => Promise<void>,
-): Promise<void> {
+export async function offerInstallation(missing: Missing): Promise<void> {
     const actions = missing.installable ? ['Install …', 'Open the Settings'] : ['Open the Settings'];
     const chosen = await vscode.window.showWarningMessage(`fimble: ${missing.problem}`, ...actions);
     if (chosen === 'Install …') {
-        await install(extension, installed);
+        await vscode.commands.executeCommand('fimble.installServer');
     } else if (chosen !== undefined) {
         await vscode.commands.executeCommand('fimble.openSettings');
     }
 }
 
-/** `fimble.installServer` */
-export async function install(extension: vscode.Uri, installed: () => Promise<void>): Promise<void> {
+/** `fimble.installServer`; gives whether there is a new server. */
+export async function install(extension: vscode.Uri, log: vscode.LogOutputChannel): Promise<boolean> {
     const wheel = bundledWheel(extension);
     if (wheel === undefined) {
         void vscode.window.showErrorMessage(
             'fimble: this build of the extension brings no server. Install it by its README.',
         );
-        return;
+        return false;
     }
     const around = surroundings();
     const ways = installations((name) => findProgram(around, name), wheel, around.windows);
@@ -41,12 +38,10 @@ export async function install(extension: vscode.Uri, installed: () => Promise<vo
         void vscode.window.showErrorMessage(
             'fimble: uv, pipx or Python 3.10 is needed for an installation; none was found on PATH.',
         );
-        return;
+        return false;
     }
     const way = await choose(ways);
-    if (way !== undefined && (await confirm(way))) {
-        await run(way, installed);
-    }
+    return way !== undefined && (await confirm(way)) && (await run(way, log));
 }
 
 function bundledWheel(extension: vscode.Uri): string | undefined {
@@ -77,32 +72,40 @@ async function confirm({ shown }: Installation): Promise<boolean> {
     return chosen === 'Run It';
 }
 
-/** Runs the command as a task: its output is seen, and it can be stopped. */
-async function run(way: Installation, installed: () => Promise<void>): Promise<void> {
-    const [program, ...args] = way.command;
-    if (program === undefined) {
-        return;
-    }
-    const task = new vscode.Task(
-        { type: 'process' },
-        vscode.TaskScope.Workspace,
-        TITLE,
-        'fimble',
-        new vscode.ProcessExecution(program, args),
+/** Runs the command: its newest line is seen meanwhile, all of them are in the log, and it can be stopped. */
+async function run(way: Installation, log: vscode.LogOutputChannel): Promise<boolean> {
+    log.info(`running ${way.shown}`);
+    const location = vscode.ProgressLocation.Notification;
+    const problem = await vscode.window.withProgress(
+        { location, title: 'fimble: installing the server', cancellable: true },
+        (progress, token) => {
+            const { ended, stop } = runInstaller(way.command, (line) => {
+                log.info(line);
+                progress.report({ message: line });
+            });
+            token.onCancellationRequested(stop);
+            return ended;
+        },
     );
-    const execution = await vscode.tasks.executeTask(task);
-    const ended = vscode.tasks.onDidEndTaskProcess(async (event) => {
-        if (event.execution !== execution) {
-            return;
-        }
-        ended.dispose();
-        if (event.exitCode === 0) {
-            await installed();
-        } else {
-            void vscode.window.showErrorMessage(
-                `fimble: the installation failed with exit code ${event.exitCode ?? '?'}. ` +
-                    'The terminal has the reason.',
-            );
-        }
-    });
+    if (problem !== undefined) {
+        void tellFailure(problem);
+    }
+    return problem === undefined;
+}
+
+/** One message with the cause, and what can be done. */
+async function tellFailure(cause: string): Promise<void> {
+    const actions: Record<string, string> = {
+        'Show the Log': 'fimble.showLog',
+        'Try Again …': 'fimble.installServer',
+    };
+    const chosen = await vscode.window.showErrorMessage(
+        `fimble: the server was not installed. ${cause} The log has all that was said; ` +
+            'try again, or in another way.',
+        ...Object.keys(actions),
+    );
+    const command = chosen === undefined ? undefined : actions[chosen];
+    if (command !== undefined) {
+        await vscode.commands.executeCommand(command);
+    }
 }

@@ -9,6 +9,7 @@ import { describe, test } from 'node:test';
 import { Backoff } from '../src/server/backoff';
 import { findServer, type Surroundings } from '../src/server/find';
 import { installations } from '../src/server/installations';
+import { runInstaller } from '../src/server/installer';
 import { ServerProcess } from '../src/server/process';
 import { isTrouble, statusLines, statusText } from '../src/server/status';
 
@@ -121,6 +122,31 @@ describe('installations', () => {
             ways.map(({ command }) => command[0]),
             ['/bin/uv', '/bin/pipx', '/bin/python'],
         );
+    });
+});
+
+describe('a run of an installer', () => {
+    async function run(script: string): Promise<[string | undefined, string[]]> {
+        const lines: string[] = [];
+        const { ended } = runInstaller([process.execPath, '-e', script], (line) => lines.push(line));
+        return [await ended, lines];
+    }
+
+    test('what it says is heard, and an end without a problem is none', async () => {
+        deepEqual(await run('console.log("one"); console.log(" two")'), [undefined, ['one', 'two']]);
+    });
+
+    test('the cause of a failure is its error, not the advice behind it', async () => {
+        const script =
+            'console.error("error: no space left\\nhint: see the manual"); process.exitCode = 2';
+        equal((await run(script))[0], 'error: no space left · exit code 2.');
+    });
+
+    test('one that cannot be run is said, and one that is stopped', async () => {
+        match((await runInstaller(['/gone/uv'], () => undefined).ended) ?? '', /gone\/uv could not/);
+        const waiting = runInstaller([process.execPath, '-e', 'setInterval(() => {}, 1000)'], () => undefined);
+        waiting.stop();
+        match((await waiting.ended) ?? '', /signal SIGTERM|exit code/);
     });
 });
 

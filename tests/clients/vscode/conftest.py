@@ -88,7 +88,7 @@ class Server:
     def program(self) -> Path:
         return self.folder / "fimble"
 
-    def says(self, *rules: tuple[str, str], **more: Any) -> None:
+    def says(self, *rules: tuple[str, str | list[str]], **more: Any) -> None:
         """The rules from now on."""
         file = self.folder / "script.json"
         text = json.dumps({"rules": [list(rule) for rule in rules], **more})
@@ -117,7 +117,7 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Server:
     server = Server(tmp_path_factory.mktemp("server"))
     server.says()
     module = "tests.clients.vscode.scripted_server"
-    _write_program(server.program, ["-m", module, str(server.folder)])
+    write_program(server.program, ["-m", module, str(server.folder)])
     return server
 
 
@@ -128,10 +128,14 @@ def server(_server: Server) -> Server:
     return _server
 
 
-def _write_program(program: Path, arguments: Sequence[str], **variables: str) -> None:
-    """A program that runs this Python with ``arguments`` and what the program is given."""
-    paths = os.pathsep.join([str(ROOT), *(path for path in sys.path if path)])
-    exported = {"PYTHONPATH": paths, **variables}
+def write_program(program: Path, arguments: Sequence[str], *, first: Path | None = None) -> None:
+    """A program that runs this Python with ``arguments`` and what the program is given.
+
+    What there is to import in the folder ``first`` goes before this Python's own packages.
+    """
+    own = [str(ROOT), *(path for path in sys.path if path)]
+    paths = os.pathsep.join([*([str(first)] * (first is not None)), *own])
+    exported = {"PYTHONPATH": paths}
     lines = [f"export {name}={shlex.quote(value)}" for name, value in exported.items()]
     command = shlex.join([sys.executable, *arguments])
     program.write_text(
@@ -154,7 +158,9 @@ def _code_server(
         pytest.skip(f"code-server cannot be had: {error}")
     work = tmp_path_factory.mktemp("code-server")
     home = tmp_path_factory.mktemp("home")
-    env = {"FIMBLE_HOME": str(home), "HOME": str(work)}
+    # Nothing of the machine's own is found on PATH, also by a shell that somebody logs in to.
+    (work / ".profile").write_text(f"PATH={os.defpath}\n", encoding="utf-8")
+    env = {"FIMBLE_HOME": str(home), "HOME": str(work), "PATH": os.defpath, "SHELL": "/bin/sh"}
     with running_code_server(work, vsix, env) as running:
         running.use_machine_settings({"fimble.client.serverPath": str(_server.program)})
         running.settings(BASIC)
@@ -186,10 +192,11 @@ BASIC = {
 @pytest.fixture
 def code_server(_code_server: CodeServer) -> Iterator[CodeServer]:
     """The running one; settings that a test changes are set back."""
-    file = _code_server.data / "User" / "settings.json"
-    before = file.read_bytes()
+    files = [_code_server.data / owner / "settings.json" for owner in ("User", "Machine")]
+    before = {file: file.read_bytes() for file in files}
     yield _code_server
-    file.write_bytes(before)
+    for file, content in before.items():
+        file.write_bytes(content)
 
 
 @pytest.fixture(scope="package")

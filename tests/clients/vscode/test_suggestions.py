@@ -37,7 +37,7 @@ def saved(window: Workbench, file: Path, text: str) -> None:
     until(is_there, f"{text!r} in the file, not {file.read_text(encoding='utf-8')!r}")
 
 
-def test_suggestions_are_accepted_whole_and_word_by_word(
+def test_suggestions_are_accepted_whole_and_word_by_word_and_one_of_several_is_chosen(
     window: Workbench, server: Server, folder: Path
 ) -> None:
     begin(window, server, folder / "whole.py")
@@ -48,6 +48,15 @@ def test_suggestions_are_accepted_whole_and_word_by_word(
     begin(window, server, folder / "part.py")
     window.keys.press("Control+ArrowRight")
     saved(window, folder / "part.py", f"{CODE}first")
+
+    begin(window, server, folder / "several.py")
+    second, third = "irst - second", "irst * second"
+    server.says(("def add", [second, third]))
+    for key, shown in (("]", second), ("]", third), ("[", second)):
+        window.keys.press(f"Alt+{key}")
+        window.line(shown).wait_for()
+    window.keys.press("Tab")
+    saved(window, folder / "several.py", f"{CODE}f{second}")
 
 
 def test_documents_without_a_file_are_suggested_for_and_a_setting_is_followed_at_once(
