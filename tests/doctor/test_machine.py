@@ -16,6 +16,7 @@ from fimble.doctor.engine_state import EngineFacts, engine_check, look_at_engine
 from fimble.doctor.machine import MachineFacts, home_check, look_at_system, machine_checks
 from fimble.engine.address import EngineAddress, address_path, write_address
 from fimble.engine.control import EngineStatus
+from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.errors import EngineUnavailable
 from tests.doctor.test_devices import lines
 
@@ -92,7 +93,10 @@ READY = EngineStatus(
         (EngineFacts(left_over=True), "warn", "ended without a word"),
         (EngineFacts(READY), "ok", "tiny on CPU (2048 tokens)"),
         (EngineFacts(replace(READY, models=[])), "ok", "no model loaded"),
-        (EngineFacts(replace(READY, version="0.0.1")), "warn", "fimble engine stop"),
+        (EngineFacts(replace(READY, version="99.0.0", protocol=PROTOCOL_VERSION + 1)), "warn",
+         "does not understand it Update this fimble too, or run `fimble engine stop`"),
+        (EngineFacts(replace(READY, version="0.0.1", protocol=PROTOCOL_VERSION - 1)), "warn",
+         "the next request replaces it"),
         (EngineFacts(replace(READY, state="failed", models=[])), "warn", "could not be loaded"),
         (EngineFacts(replace(READY, models=[{**READY.models[0], "notice": "Little memory."}])),
          "warn", "Little memory."),
@@ -104,6 +108,12 @@ def test_what_is_said_of_the_engine(facts: EngineFacts, status: str, says: str) 
     check = engine_check(facts, "/log")
     assert check.status == status
     assert says in f"{check.detail} {check.next_step}"
+
+
+def test_an_engine_of_another_version_that_speaks_alike_is_left_alone() -> None:
+    check = engine_check(EngineFacts(replace(READY, version="0.0.1")), "/log")
+    assert (check.status, check.next_step) == ("ok", "")
+    assert "version 0.0.1" in check.detail and f"fimble is {fimble.__version__}" in check.detail
 
 
 def test_a_crashed_engines_file_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ Only how much is free is made up: nothing while a file is there, plenty where it
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,16 +13,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
 
 from fimble.cli.app import cli
+from fimble.engine import memory_pressure
 from fimble.engine.address import read_address
 from fimble.engine.client import EngineEvent, LocalEngine
+from fimble.engine.host import ModelHost
 from fimble.engine.launcher import find_running
 from fimble.engine.protocol import CompletionRequest
+from fimble.engine.scheduler import Scheduler
+from fimble.models.device_memory import DeviceMemory
 from tests.engine.process import RunningEngine
 from tests.support.slow import make_slow_package
 from tests.support.waiting import until
@@ -144,3 +150,82 @@ def test_nothing_is_taken_from_whoever_is_answered(tmp_path: Path, short: Path) 
         assert rest[-1] == "data: [DONE]" and last["choices"][0]["finish_reason"] != "cancelled"
         assert "recomputed_tokens" not in last["extra"]
         until(lambda: engine.health()["state"] == "idle")
+
+
+# --- a GPU: this machine's is a fake, and so are the models in it ----------------------------
+
+
+class FakeGpuMachine:
+    """A machine with a fake GPU, on which ``providers`` each have an idle model with a KV cache.
+
+    ``free`` is what the GPU and the system have, by provider, in bytes. The watch ends when it
+    has looked once; ``waited`` is for how long before, in seconds, and ``freed`` what it wanted.
+    """
+
+    def __init__(self, providers: list[str], free: dict[str, int]) -> None:
+        self.models = [SimpleNamespace(provider=each, holds_caches=True) for each in providers]
+        self.idle_seconds = 1e9
+        self._free = free
+        self.waited: list[float] = []
+        self.freed: list[str] = []
+
+    def free_memory(self, provider: str) -> DeviceMemory:
+        return DeviceMemory(self._free[provider], 16 << 30, f"of the fake {provider}")
+
+    def free_when_idle(self, what: str) -> None:
+        self.freed.append(what)
+
+    async def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        if len(self.waited) > 1:
+            raise asyncio.CancelledError
+
+    async def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory_pressure, "free_memory", self.free_memory)
+        monkeypatch.setattr(asyncio, "sleep", self.sleep)
+        with pytest.raises(asyncio.CancelledError):
+            await memory_pressure.watch_memory(cast(ModelHost, self), cast(Scheduler, self))
+
+
+PLENTY, SHORT = 8 << 30, memory_pressure.LEAST_BYTES - 1
+
+
+@pytest.mark.parametrize(
+    ("providers", "free", "freed"),
+    [
+        (["AMDGPU"], {"AMDGPU": SHORT}, ["slots"]),
+        (["AMDGPU"], {"AMDGPU": PLENTY}, []),
+        # The one in which there is least counts, wherever the other model is.
+        (["CPU", "AMDGPU"], {"CPU": PLENTY, "AMDGPU": SHORT}, ["slots"]),
+        (["AMDGPU", "CPU"], {"CPU": SHORT, "AMDGPU": PLENTY}, ["slots"]),
+    ],
+)
+async def test_a_gpus_own_memory_counts_and_is_asked_for_seldom(
+    providers: list[str],
+    free: dict[str, int],
+    freed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = FakeGpuMachine(providers, free)
+    await machine.watch(monkeypatch)
+    assert machine.freed == freed
+    assert machine.waited == [memory_pressure.LOOK_AT_GPU_SECONDS] * 2
+
+
+async def test_a_model_in_a_gpu_goes_when_its_caches_have_gone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = FakeGpuMachine(["AMDGPU"], {"AMDGPU": SHORT})
+    machine.models[0].holds_caches = False
+    await machine.watch(monkeypatch)
+    assert machine.freed == ["models"]
+    assert "are free of the fake AMDGPU: models are unloaded" in caplog.text
+
+
+async def test_where_no_model_is_in_a_gpu_it_is_looked_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = FakeGpuMachine(["CPU"], {"CPU": SHORT})
+    await machine.watch(monkeypatch)
+    assert machine.freed == ["slots"]
+    assert machine.waited == [memory_pressure.LOOK_SECONDS] * 2

@@ -10,6 +10,7 @@ from fimble.doctor.checks import Check
 from fimble.engine import control
 from fimble.engine.address import read_address
 from fimble.engine.launcher import log_path
+from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.errors import FimbleError
 
 __all__ = ["EngineFacts", "engine_check", "look_at_engine"]
@@ -51,8 +52,13 @@ def engine_check(facts: EngineFacts, log: str = "") -> Check:
         return Check("engine", "ok", "not running; it is started when it is needed")
     shown = f"version {status.version}, process {status.pid}, {status.state}"
     if status.version != fimble.__version__:
-        step = "Run `fimble engine stop`; the next request starts the right one."
-        return Check("engine", "warn", f"{shown}; fimble is {fimble.__version__}", step)
+        shown += f"; fimble is {fimble.__version__}"
+    if status.protocol > PROTOCOL_VERSION:
+        step = "Update this fimble too, or run `fimble engine stop`."
+        return Check("engine", "warn", f"{shown} and does not understand it", step)
+    if status.protocol < PROTOCOL_VERSION:
+        step = "Nothing need be done: the next request replaces it."
+        return Check("engine", "warn", shown, step)
     if status.state == "failed":
         step = f"Run `fimble engine start` to try again; {log} says what went wrong."
         return Check("engine", "warn", f"{shown}: the last model could not be loaded", step)

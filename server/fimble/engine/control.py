@@ -14,6 +14,7 @@ from fimble import system
 from fimble.engine.address import EngineAddress, read_address, remove_address
 from fimble.engine.launcher import find_running, loopback_client, start_engine
 from fimble.engine.options import EngineOptions
+from fimble.engine.protocol import PROTOCOL_VERSION
 from fimble.errors import EngineUnavailable
 from fimble.progress import Progress, ignore_progress
 
@@ -22,7 +23,9 @@ __all__ = ["EngineStatus", "start", "status", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """A running engine. ``models`` and ``slots`` are as in ``to_json``."""
+    """A running engine. ``models`` and ``slots`` are as in ``to_json``; ``protocol`` is the
+    version of it that the engine speaks.
+    """
 
     pid: int
     port: int
@@ -33,6 +36,7 @@ class EngineStatus:
     slots: list[dict[str, Any]] = field(default_factory=list)
     rss_bytes: int = 0
     freed: dict[str, int] = field(default_factory=dict)
+    protocol: int = PROTOCOL_VERSION
 
     def to_json(self) -> dict[str, Any]:
         """``{"running", "pid", "port", "version", "state", "uptime_s", "rss_bytes",
@@ -87,7 +91,9 @@ def _status_of(address: EngineAddress) -> EngineStatus:
         data: dict[str, Any] = response.json()
     except httpx.TimeoutException:
         # Opening a model stalls the whole process; that is a state too.
-        return EngineStatus(address.pid, address.port, address.version, "busy", 0.0)
+        return EngineStatus(
+            address.pid, address.port, address.version, "busy", 0.0, protocol=address.protocol
+        )
     except (httpx.HTTPError, ValueError) as error:
         raise EngineUnavailable(
             f"The engine (process {address.pid}) does not answer: {error}.",
@@ -103,4 +109,5 @@ def _status_of(address: EngineAddress) -> EngineStatus:
         slots=data["slots"],
         rss_bytes=data["rss_bytes"],
         freed=data.get("freed", {}),
+        protocol=address.protocol,
     )
