@@ -23,7 +23,8 @@ from fimble import system
 from fimble.engine.address import EngineAddress, read_address
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.connections import Connections
-from fimble.engine.launcher import ensure_running
+from fimble.engine.crash import crash_cause
+from fimble.engine.launcher import ensure_running, log_path
 from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import CLIENT_HEADER, CompletionChunk, CompletionRequest
 from fimble.engine.watchdog import Watchdog
@@ -245,7 +246,7 @@ class LocalEngine(Engine):
             if wait > 0:
                 raise EngineUnavailable(
                     f"The engine ended repeatedly; it is started again in {wait:.0f} s.",
-                    next_step="The engine's log says why it ended.",
+                    next_step=f"Its log is {log_path()}.",
                 )
             return await self._start(progress)
 
@@ -327,6 +328,7 @@ class LocalEngine(Engine):
             return
         published = read_address()
         crashed = published is not None and published.pid == self._address.pid
+        port = self._address.port
         self._address = None
         self._info = None
         if not crashed:
@@ -334,12 +336,14 @@ class LocalEngine(Engine):
             return
         self._back_off()
         hung = self._watchdog is not None and self._watchdog.bit
+        cause = crash_cause(log_path(), port)
         how = "hung and was ended" if hung else "ended unexpectedly"
+        how += f", by {cause}" if cause else ""
         self._on_event(
             EngineEvent(
                 "died",
                 f"The engine {how}; the next request starts it again.",
-                "The engine's log says why it ended.",
+                f"Its log is {log_path()}.",
             )
         )
 

@@ -31,6 +31,7 @@ from fimble.engine.address import (
     work_dir,
     write_address,
 )
+from fimble.engine.crash import note_crashes
 from fimble.engine.guard import Guard
 from fimble.engine.host import ModelHost
 from fimble.engine.memory_pressure import watch_memory
@@ -55,6 +56,7 @@ _LOOK_SECONDS = 2.0
 def main(arguments: list[str]) -> int:
     """Runs until stopped or idle. Returns the exit code."""
     options = options_from_arguments(arguments)
+    note_crashes()
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,

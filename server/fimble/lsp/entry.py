@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from fimble import __version__
+from fimble import __version__, system
 from fimble.engine.base import Engine
 from fimble.engine.client import EngineEvent
 from fimble.engine.connect import engine_at
@@ -40,6 +40,7 @@ def serve(
     see ``FimbleServer``.
     """
     stdin, stdout = take_standard_streams()
+    system.no_core_dumps()
     start_logging()
     logger.info("fimble %s serves", __version__)
 

@@ -19,6 +19,7 @@ __all__ = [
     "detached_options",
     "is_alive",
     "listens_on",
+    "no_core_dumps",
     "open_handles",
     "process_started_at",
     "spawn_detached",
@@ -113,6 +114,19 @@ def start_of(process: psutil.Process, platform: str = sys.platform) -> float:
     """
     since_epoch = float(process.create_time())
     return since_epoch - psutil.boot_time() if platform == "linux" else since_epoch
+
+
+def no_core_dumps() -> None:
+    """A process that crashes leaves no image of its memory, which holds what was asked of it.
+
+    Windows writes none by itself.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 def open_handles(process: psutil.Process, platform: str = sys.platform) -> int:
