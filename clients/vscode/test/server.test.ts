@@ -7,7 +7,7 @@ import * as path from 'node:path';
 import { describe, test } from 'node:test';
 
 import { Backoff } from '../src/server/backoff';
-import { findServer, type Surroundings } from '../src/server/find';
+import { findProgram, findServer, type Surroundings } from '../src/server/find';
 import { installations } from '../src/server/installations';
 import { runInstaller } from '../src/server/installer';
 import { ServerProcess } from '../src/server/process';
@@ -71,6 +71,33 @@ describe('finding the server', () => {
     test('an untrusted workspace’s .venv is not', () => {
         const found = findServer(around(['/project/.venv/bin/fimble'], { trusted: false }));
         deepEqual('problem' in found && found.installable, true);
+    });
+
+    test('nor what of an untrusted workspace is on PATH', () => {
+        const file = '/project/.venv/bin/fimble';
+        const searchPath = '/project/.venv/bin:/project:/opt/bin';
+        deepEqual(findServer(around([file], { searchPath })), { command: file, where: 'PATH' });
+        const untrusted = { searchPath, trusted: false };
+        equal('problem' in findServer(around([file, '/project/fimble'], untrusted)), true);
+        equal(findProgram(around(['/project/uv', '/opt/bin/uv'], untrusted), 'uv'), '/opt/bin/uv');
+        const home = { ...untrusted, folders: ['/home/me'], searchPath: '' };
+        const found = findServer(around(['/home/me/.local/bin/fimble'], home));
+        equal('command' in found, true, 'a workspace that is all of home brought nothing along');
+    });
+
+    test('on Windows neither, in whatever case, nor from the current folder', () => {
+        const windows = {
+            windows: true,
+            trusted: false,
+            path: path.win32,
+            searchPath: 'c:\\PROJECT\\bin;.;C:\\Tools',
+            folders: ['C:\\project'],
+            home: 'C:\\Users\\me',
+        };
+        const theirs = ['c:\\PROJECT\\bin\\fimble.exe', 'fimble.exe'];
+        equal('problem' in findServer(around(theirs, windows)), true);
+        const found = findServer(around([...theirs, 'C:\\Tools\\fimble.exe'], windows));
+        equal('command' in found && found.command, 'C:\\Tools\\fimble.exe');
     });
 
     test('on Windows it is an .exe', () => {

@@ -238,6 +238,65 @@ def test_settings_change_while_the_server_runs(plain_bench: Bench) -> None:
     editor.sees("return width * height")
 
 
+def plant(folder: Path, ran: Path) -> Path:
+    """A program ``fimble`` in a folder that is made; it leaves a mark where it is run."""
+    folder.mkdir(parents=True)
+    program = folder / "fimble"
+    program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(ran))}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_a_program_that_came_with_the_folder_is_passed_over(
+    plain_bench: Bench, tmp_path: Path, windows: bool
+) -> None:
+    plain_bench.write("g.py", "")
+    editor = plain_bench.open("")
+    cwd, ours = tmp_path / "Project" / "src", plant(tmp_path / "bin", tmp_path / "ran")
+    plant(cwd, tmp_path / "ran")
+    (tmp_path / "Project" / ".git").mkdir()
+    theirs = plant(tmp_path / "Project" / ".venv", tmp_path / "ran")
+    separator = ";" if windows else ":"
+
+    def find(*folders: str | Path, home: Path = tmp_path / "home", name: str = "fimble") -> object:
+        around = {"path": separator.join(map(str, folders)), "cwd": str(cwd), "home": str(home)}
+        return editor.lua(
+            "local path, refused = require('fimble.program').find(...)"
+            " return { path or vim.NIL, refused or vim.NIL }",
+            name,
+            {**around, "windows": windows},
+        )
+
+    assert find(".", "", cwd, theirs.parent, ours.parent) == [str(ours), None]
+    assert find(".", "", theirs.parent) == [None, str(theirs)]
+    assert find(".", "", tmp_path) == [None, None]
+    assert find(theirs.parent, home=cwd) == [str(theirs), None], "all of home is no project"
+    assert find(name=str(theirs)) == [str(theirs), None], "somebody chose it"
+    if windows:
+        shouted = str(cwd).replace("Project", "PROJECT")
+        (tmp_path / "PROJECT").symlink_to(cwd.parent)
+        assert find(shouted) == [None, f"{shouted}/fimble"]
+
+
+def test_a_planted_program_is_named_and_never_run(plain_bench: Bench, tmp_path: Path) -> None:
+    planted, ran = plain_bench.folder / "planted", tmp_path / "ran"
+    program = plant(planted, ran)
+    plain_bench.write("h.py", "")
+    editor = plain_bench.editor(
+        "h.py",
+        init=f"vim.env.PATH = '{planted}:' .. vim.fn.getcwd()",
+        setup="{ cmd = { 'fimble', 'serve' } }",
+        ready=False,
+    )
+    assert f"{program} lies in the folder that is edited" in told(editor)
+    editor.lua("vim.lsp.enable('fimble')")
+    for command in ("edit!", "Fimble doctor", "checkhealth fimble"):
+        editor.command(command)
+    assert f"{program} lies in the folder that is edited" in "\n".join(editor.lines)
+    assert not editor.lua("return vim.lsp.get_clients()") and not ran.exists()
+
+
 def test_what_is_no_setting_is_named_by_the_server(plain_bench: Bench) -> None:
     plain_bench.write("d.py", "")
     editor = plain_bench.editor("d.py", setup="{ settings = { completion = { multiline = 3 } } }")
@@ -261,7 +320,7 @@ def test_checkhealth_says_what_is_missing(plain_bench: Bench) -> None:
     editor.command("checkhealth fimble")
     report = "\n".join(editor.lines)
     assert "no-such-program is not an executable program" in report
-    assert "name the program in setup's cmd" in report
+    assert "name it in setup's cmd" in report
     assert "No server runs" in report
 
 

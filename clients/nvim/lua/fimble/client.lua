@@ -2,6 +2,7 @@
 --- back when it died. Knows nothing of what is shown.
 
 local options = require("fimble.options")
+local program = require("fimble.program")
 local status = require("fimble.status")
 
 local M = {}
@@ -237,9 +238,9 @@ function M.config()
   ---@type vim.lsp.Config
   return {
     name = NAME,
-    cmd = given.cmd,
+    cmd = program.server(),
     filetypes = given.filetypes,
-    root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" },
+    root_markers = options.root_markers,
     -- A file outside of any project needs no server of its own.
     reuse_client = function(client, config)
       local is_same = not config.root_dir or client.root_dir == config.root_dir

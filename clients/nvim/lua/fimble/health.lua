@@ -40,21 +40,20 @@ end
 
 local function check_program()
   health.start("fimble")
-  local program = options.current.cmd[1]
-  if vim.fn.executable(program) == 0 then
-    health.error(
-      program .. " is not an executable program.",
-      "Install fimble (its README says how), or name the program in setup's cmd."
-    )
+  local _, problem = require("fimble.program").command(options.current.cmd)
+  local asked = reports.program("--version")
+  if problem or not asked then
+    health.error(problem or "The command line of the server's program is not found.")
     return
   end
-  local version = run(reports.program("--version"))
+  local version = run(asked)
   if not version or version.code ~= 0 then
-    health.error(program .. " does not run.", version and vim.trim(version.stderr) or nil)
+    health.error(asked[1] .. " does not run.", version and vim.trim(version.stderr) or nil)
     return
   end
   health.ok(("%s; the plugin is %s"):format(vim.trim(version.stdout), require("fimble").version))
-  local doctor = run(reports.program("doctor", "--json"))
+  local command = reports.program("doctor", "--json")
+  local doctor = command and run(command)
   local ok, found = pcall(vim.json.decode, doctor and doctor.stdout or "")
   if not ok then
     health.warn("fimble doctor gave no report.", ":Fimble doctor shows what it says.")

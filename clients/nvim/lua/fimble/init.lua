@@ -15,11 +15,9 @@ function M.setup(given)
   if #problems > 0 then
     vim.notify("fimble: setup: " .. table.concat(problems, " "), vim.log.levels.WARN)
   end
-  local program = options.current.cmd[1]
-  if vim.fn.executable(program) == 0 then
-    local text =
-      "fimble: %s is not an executable program. Install fimble, or name it in setup's cmd."
-    vim.notify(text:format(program), vim.log.levels.WARN)
+  local _, problem = require("fimble.program").command(options.current.cmd)
+  if problem then
+    vim.notify("fimble: " .. problem, vim.log.levels.WARN)
     return
   end
   local client = require("fimble.client")

@@ -30,6 +30,9 @@ M.defaults = {
   restart_ms = 1000,
 }
 
+--- What the folder of a project has.
+M.root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }
+
 ---@type fimble.Options
 M.current = vim.deepcopy(M.defaults)
 

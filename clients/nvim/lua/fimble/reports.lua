@@ -2,6 +2,7 @@
 
 local client_module = require("fimble.client")
 local options = require("fimble.options")
+local program = require("fimble.program")
 local windows = require("fimble.windows")
 
 local M = {}
@@ -54,21 +55,26 @@ end
 
 --- The command line that belongs to the server: the same program, another command.
 ---@param ... string
----@return string[]
+---@return string[]? command nil where there is no program
+---@return string? problem
 function M.program(...)
   local cmd = {} ---@type string[]
   for _, word in ipairs(options.current.cmd) do
     if word == "serve" then
-      return vim.list_extend(cmd, { ... })
+      return program.command(vim.list_extend(cmd, { ... }))
     end
     table.insert(cmd, word)
   end
-  return { "fimble", ... }
+  return program.command({ "fimble", ... })
 end
 
 --- Shows what `fimble doctor` says of this machine.
 function M.doctor()
-  local cmd = M.program("doctor")
+  local cmd, problem = M.program("doctor")
+  if not cmd then
+    vim.notify("fimble: " .. problem, vim.log.levels.WARN)
+    return
+  end
   local buf = windows.show("fimble://doctor", "", { table.concat(cmd, " ") .. " …" })
   local ok, failure = pcall(vim.system, cmd, { text = true }, function(done)
     vim.schedule(function()

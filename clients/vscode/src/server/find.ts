@@ -84,12 +84,24 @@ function fromSetting(around: Surroundings): Found | Missing {
 
 /**
  * The folders of PATH, then those where uv, pipx and pip put programs. A relative one would be
- * looked for in whatever folder the editor was started from.
+ * looked for in whatever folder the editor was started from; one inside a workspace, as of an
+ * environment that was active when the editor was started, is the workspace’s own.
  */
 function searched(around: Surroundings): string[] {
-    const { path } = around;
+    const { path, trusted } = around;
     const local = path.join(around.home, '.local', 'bin');
-    return [...around.searchPath.split(path.delimiter).filter((folder) => path.isAbsolute(folder)), local];
+    return [...around.searchPath.split(path.delimiter), local].filter(
+        (folder) => path.isAbsolute(folder) && (trusted || !isInWorkspace(around, folder)),
+    );
+}
+
+/** Whether a folder came with the workspace. One that holds all of home did not. */
+function isInWorkspace({ path, folders, home }: Surroundings, folder: string): boolean {
+    const isWithin = (inner: string, outer: string): boolean => {
+        const way = path.relative(outer, inner);
+        return way !== '..' && !way.startsWith(`..${path.sep}`) && !path.isAbsolute(way);
+    };
+    return folders.some((each) => isWithin(folder, each) && !isWithin(home, each));
 }
 
 function firstFile(
