@@ -61,10 +61,22 @@ export class Completions implements vscode.Disposable {
                 editor?.document.uri.toString() === convert.asUri(grown.uri).toString() &&
                 editor.selection.active.isEqual(convert.asPosition(grown.position))
             ) {
-                this.asksAgain = true;
-                void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+                void this.askAgain();
             }
         });
+    }
+
+    /**
+     * The editor keeps what it shows when it asks again, and puts the new behind it: it is the next
+     * one. Where nothing is shown any more, this command does nothing.
+     */
+    private async askAgain(): Promise<void> {
+        this.asksAgain = true;
+        try {
+            await vscode.commands.executeCommand('editor.action.inlineSuggest.showNext');
+        } finally {
+            this.asksAgain = false;
+        }
     }
 
     /** `fimble.acceptWord` and `fimble.acceptLine`: the editor’s own, and the server hears of it. */

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.editor
 
 CODE = "def add(first, second):\n    return "
 ANSWER = "irst + second"
+BLOCK = "total = left\n    total += right\n    return total"
 
 
 def begin(window: Workbench, server: Server, file: Path) -> None:
@@ -57,6 +58,33 @@ def test_suggestions_are_accepted_whole_and_word_by_word_and_one_of_several_is_c
         window.line(shown).wait_for()
     window.keys.press("Tab")
     saved(window, folder / "several.py", f"{CODE}f{second}")
+
+
+def test_a_slow_models_suggestion_grows_and_is_accepted_whole_and_line_by_line(
+    window: Workbench, server: Server, folder: Path
+) -> None:
+    for name in ("whole.py", "line.py"):
+        file = folder / name
+        file.write_text(f"def {file.stem}(left, right):\n   ", encoding="utf-8")
+        # The first line is made, and then nothing for the time being.
+        piece = len("total = left\n  ")
+        server.says(("def", BLOCK), speed=5.0, piece=piece, stopped=True)
+        asked = len(server.prompts)
+        window.open_file(name)
+        window.keys.press("Control+End")
+        window.type(" ")
+        window.line("total = left").wait_for()
+        assert window.line("return total").count() == 0
+        server.says(("def", "something else"), speed=5.0)
+        window.line("return total").wait_for()
+        assert len(server.prompts) == asked + 1
+
+        if name == "whole.py":
+            window.keys.press("Tab")
+            saved(window, file, f"def whole(left, right):\n    {BLOCK}")
+    window.keys.press("Control+Alt+f")
+    window.keys.press("ArrowRight")
+    saved(window, file, "def line(left, right):\n    total = left\n")
 
 
 def test_documents_without_a_file_are_suggested_for_and_a_setting_is_followed_at_once(
