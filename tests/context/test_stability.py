@@ -9,6 +9,7 @@ import pytest
 from fimble_context.assembly import Context, Section
 from fimble_context.syntax import Document, Edit
 from tests.context.workspace_fixture import OWN, Counter, Fixture, Opened, as_prompt, opened
+from tests.support.waiting import until
 
 HELPERS = "".join(
     f"def helper_{number}(first: int, second: str) -> str:\n"
@@ -132,6 +133,30 @@ def test_an_edit_of_a_file_that_is_shown_is_seen_at_once(tmp_path: Path) -> None
             30, until=lambda: _signatures(case, path) == ["def helper_39(changed: bytes) -> bytes:"]
         )
         assert "changed: bytes" in as_prompt(case.assemble(6000))
+
+
+@pytest.mark.parametrize("where", ["on disk", "in the editor"])
+def test_what_is_asked_while_a_change_is_still_to_be_read_does_not_keep_the_old(
+    where: str, tmp_path: Path
+) -> None:
+    changed = "def helper_39(changed: bytes) -> bytes: ...\n"
+    with opened(FIXTURE, tmp_path) as case:
+        path, index = case.path.with_name("helpers.py"), case.workspace.index
+        document = Document(HELPERS, path="helpers.py")
+        if where == "in the editor":
+            case.workspace.opened(path, document)
+            until(lambda: not index.is_behind(None))
+        assert "helper_39" in as_prompt(case.assemble(6000))
+        if where == "on disk":
+            path.write_text(changed, encoding="utf-8")
+            case.workspace.file_changed(path)
+        else:
+            edit = Edit(0, len(HELPERS), changed)
+            document.apply(edit)
+            case.workspace.changed(path, document, [edit])
+        case.assemble(6000)
+        until(lambda: not index.is_behind(None))
+        assert "helper_39(changed: bytes)" in as_prompt(case.assemble(6000))
 
 
 def _signatures(case: Opened, path: Path) -> list[str]:

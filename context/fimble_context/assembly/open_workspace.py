@@ -192,7 +192,8 @@ class Workspace:
         """
         key = path_key(path) if path is not None else f"\0{document.path}"
         kept = self._kept.get(key)
-        growing_at = None if self.status.phase == "idle" else self.index.generation
+        settled = self.status.phase == "idle" and not self.index.is_behind(path)
+        growing_at = None if settled else self.index.generation
         line = document.line_of(min(max(offset, 0), len(document.text)))
         line_start = document.line_start(line)
         holds = True

@@ -60,6 +60,8 @@ class Builder:
         self._limits = limits or Limits()
         self._batch: list[tuple[Known, Facts | str]] = []
         self._batch_bytes = 0
+        # Looked at on their own since the scan began: newer than what it knows of them.
+        self._refreshed: set[str] = set()
 
     def scan(self) -> Iterator[Scan]:
         """Bring the store up to date with the disk; yields after each step.
@@ -67,6 +69,7 @@ class Builder:
         What is left half-way is taken up by the next scan: files stored are not read again.
         """
         scan = Scan()
+        self._refreshed.clear()
         known = self._store.known()
         walk = Walk(self._policy, self._limits)
         scan.refused = walk.refused
@@ -79,7 +82,11 @@ class Builder:
             yield scan
         self.flush()
         scan.complete = walk.complete
-        gone = [item.path for item in known.values() if walk.complete or self._is_gone(item.path)]
+        gone = [
+            item.path
+            for key, item in known.items()
+            if key not in self._refreshed and (walk.complete or self._is_gone(item.path))
+        ]
         for start in range(0, len(gone), _BATCH_FILES):
             with self._store:
                 self._store.remove(gone[start : start + _BATCH_FILES])
@@ -88,6 +95,9 @@ class Builder:
 
     def refresh(self, path: Path) -> bool:
         """One file may have changed, come or gone. Whether the store knows it now."""
+        # What a scan has read of it before is older, and must not be stored after this.
+        self.flush()
+        self._refreshed.add(path_key(path))
         if not self._is_wanted(path) or not path.is_file():
             with self._store:
                 self._store.remove_below(path)

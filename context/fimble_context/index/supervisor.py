@@ -87,6 +87,12 @@ class Supervisor:
         if process is not None:
             process.post(key, header, text)
 
+    def waiting(self) -> set[str]:
+        """The keys of what was posted and has not been dealt with."""
+        with self._lock:
+            process = self._process
+        return set(process.unanswered()) if process is not None else set()
+
     def answered(self, key: str) -> None:
         """What was posted under a key has been dealt with."""
         with self._lock:

@@ -109,6 +109,14 @@ class WorkspaceIndex:
         """
         return self._known.generation
 
+    def is_behind(self, path: Path | None) -> bool:
+        """Whether a file or document other than ``path`` has changed and is still to be read.
+
+        ``generation`` counts up once it is.
+        """
+        key = path_key(path) if path is not None else ""
+        return any(other.partition(" ")[2] != key for other in self._supervisor.waiting())
+
     @property
     def process_id(self) -> int | None:
         """The number of the index's process, while there is one."""
@@ -246,8 +254,9 @@ class WorkspaceIndex:
     def _on_frame(self, frame: Frame) -> None:
         header = frame.header
         if "facts" in header:
-            self._supervisor.answered(f"open {path_key(header['facts'])}")
+            # In this order: what is not waited for any more is known.
             self._known.take_facts(header["facts"], Facts.from_json(header["data"]))
+            self._supervisor.answered(f"open {path_key(header['facts'])}")
         elif "changed" in header:
             self._take_change(header["changed"])
         elif header["phase"] == "ready":
@@ -258,10 +267,10 @@ class WorkspaceIndex:
             self._known.status = IndexStatus(header["phase"], reason=header.get("reason", ""))
 
     def _take_change(self, path: str) -> None:
-        self._supervisor.answered(f"disk {path_key(path)}")
         with self._lock:
             self._verdicts.pop(path, None)
         self._known.take_change(path)
+        self._supervisor.answered(f"disk {path_key(path)}")
 
     def _take_scan(self, scan: dict[str, Any]) -> None:
         is_through = scan["phase"] == "idle"
