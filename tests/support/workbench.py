@@ -203,13 +203,17 @@ class Browser:
 
     @contextlib.contextmanager
     def window(self, folder: Path, *, ready: str = "fimble: ready") -> Iterator[Workbench]:
-        """A window on a folder, once the extension says ``ready``. A picture of its end is kept."""
+        """A window on a folder or a workspace's file, once the extension says ``ready``.
+
+        A picture of its end is kept.
+        """
         context = self._browser.new_context(viewport={"width": 1200, "height": 760})
         context.set_default_timeout(PATIENCE * 1000)
         page = context.new_page()
         workbench = Workbench(page)
         try:
-            page.goto(f"{self._url}/?folder={quote(str(folder))}")
+            kind = "workspace" if folder.suffix == ".code-workspace" else "folder"
+            page.goto(f"{self._url}/?{kind}={quote(str(folder))}")
             page.locator(".part.statusbar").wait_for()
             workbench.wait_for_status(ready)
             yield workbench
