@@ -84,6 +84,19 @@ async def test_a_question_and_its_answer(sources: FolderSources) -> None:
     assert answer.context == () and answer.left_out == ()
 
 
+async def test_what_a_terminal_or_a_reader_would_obey_is_not_shown(sources: FolderSources) -> None:
+    said = "\x1b]0;t\x07**a**\r\n```python\nif x: # \u202e\u2066y\n```\n\x9b2J"
+    engine = ScriptedEngine([said, "Yes."], piece=1)
+    chat, heard = service(sources, engine), list[str]()
+    answer = await chat.ask(Question("One?"), heard.append)
+    clean = "]0;t**a**\n```python\nif x: # y\n```\n2J"
+    assert answer.text == "".join(heard) == clean
+    assert [block.text for block in answer.blocks] == ["if x: # y"]
+    # The engine has it as it was said, and goes on from it.
+    await chat.ask(Question("Two?", conversation=answer.conversation))
+    assert engine.requests[1].messages[2].content == said
+
+
 async def test_earlier_turns_stay_as_they_were_byte_for_byte(sources: FolderSources) -> None:
     engine = ScriptedEngine(["First. 🙂\n", "Second."])
     chat = service(sources, engine)

@@ -39,6 +39,7 @@ ALLOWED = {
         "fimble.models",
     },
     "fimble.assist": {
+        "fimble.controls",
         "fimble.errors",
         "fimble.progress",
         "fimble.system",

@@ -22,6 +22,7 @@ from fimble.assist.chat.room import fit
 from fimble.assist.chat.tasks import TASKS, Task, help_text
 from fimble.assist.layout import prompt_text
 from fimble.assist.settings import ChatSettings
+from fimble.controls import without_controls
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.protocol import CompletionChunk, CompletionRequest, FinishReason, Timings, Usage
 from fimble.errors import UsageError
@@ -216,11 +217,12 @@ class ChatService:
         conversation.turns.append(turn)
         await self._prepare(conversation, engine)
         usage = last.usage or Usage()
+        shown = without_controls(text)
         return ChatAnswer(
-            text=text,
+            text=shown,
             conversation=conversation.id,
             turn=len(conversation.turns),
-            blocks=tuple(code_blocks(text, conversation.pieces())),
+            blocks=tuple(code_blocks(shown, conversation.pieces())),
             context=tuple(pieces),
             left_out=(*found.left_out, *cut, *conversation.left_out()),
             finish_reason=last.finish_reason or "stop",
@@ -262,7 +264,7 @@ async def _stream(
             )
             if chunk.text:
                 texts.append(chunk.text)
-                on_text(chunk.text)
+                on_text(without_controls(chunk.text))
     return "".join(texts), last
 
 
