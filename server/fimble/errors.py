@@ -139,6 +139,10 @@ class EngineUnavailable(EngineError):
     """No engine answers, and none could be started."""
 
 
+class EngineEnded(EngineUnavailable):
+    """The engine was ended on purpose while it answered: stopped, or replaced by a newer one."""
+
+
 class RequestRejected(EngineError):
     """The engine refused the request itself (malformed, too long, unknown model)."""
 

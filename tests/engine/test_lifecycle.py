@@ -185,6 +185,21 @@ def test_a_process_id_that_is_a_strangers_now_is_no_engine() -> None:
     assert not control.stop(), "a stranger must not be stopped"
 
 
+def test_a_file_of_another_boot_is_no_engine_though_id_and_start_agree() -> None:
+    """The start counts from the system's, on Linux: after a restart both may be another's."""
+    ended = start_engine(EngineOptions())
+    kill(ended.pid)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bystander:
+        began = system.process_started_at(bystander.pid)
+        write_address(replace(ended, pid=bystander.pid, started_at=began))
+        assert find_running() is None
+        assert not control.stop(), "a stranger must not be stopped"
+        engine = start_engine(EngineOptions())
+        assert engine.pid != bystander.pid and find_running() == engine
+        assert bystander.poll() is None
+        bystander.kill()
+
+
 def test_a_port_that_another_server_took_is_no_engine() -> None:
     class Stranger(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -34,7 +34,13 @@ from fimble.engine.wire import (
     error_from_json,
     model_info_from_json,
 )
-from fimble.errors import EngineError, EngineUnavailable, FimbleError, GenerationFailed
+from fimble.errors import (
+    EngineEnded,
+    EngineError,
+    EngineUnavailable,
+    FimbleError,
+    GenerationFailed,
+)
 from fimble.models.genai_config import canonical_provider
 from fimble.progress import Progress, ProgressEvent, ignore_progress
 
@@ -115,6 +121,8 @@ class LocalEngine(Engine):
         self._noticed: set[str] = set()
         self._not_before = 0.0
         self._pause = 0.0
+        # Whether the last engine that is gone ended unexpectedly.
+        self._crashed = False
         # Why the last start failed; None after one that did not.
         self._start_failure: EngineError | None = None
 
@@ -305,7 +313,8 @@ class LocalEngine(Engine):
         refused = isinstance(error, httpx.ConnectError)
         if refused or await self._is_gone():
             self._note_death()
-            return EngineUnavailable(message, next_step="The next request starts it again.")
+            kind = EngineUnavailable if self._crashed else EngineEnded
+            return kind(message, next_step="The next request starts it again.")
         return GenerationFailed(
             f"The connection to the engine broke: {type(error).__name__}.",
             next_step="Try again.",
@@ -327,11 +336,11 @@ class LocalEngine(Engine):
         if self._address is None:
             return
         published = read_address()
-        crashed = published is not None and published.pid == self._address.pid
+        self._crashed = published is not None and published.pid == self._address.pid
         port = self._address.port
         self._address = None
         self._info = None
-        if not crashed:
+        if not self._crashed:
             # An engine that ends on purpose (idle, stopped) takes its runtime file away.
             return
         self._back_off()

@@ -76,6 +76,10 @@ def stop() -> bool:
     address = read_address()
     if address is None or not system.is_alive(address.pid, address.started_at):
         return False
+    if not system.listens_on(address.pid, address.port):
+        # After a restart of the machine another program may have its id, and have started as
+        # long after the system as the engine had.
+        return False
     system.stop_process(address.pid)
     # Where a process cannot clean up behind itself (Windows terminates it at once).
     remove_address(address.pid)

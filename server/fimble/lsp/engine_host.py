@@ -21,7 +21,7 @@ from fimble.assist.prompt import Assemble, own_text_only
 from fimble.assist.settings import CompletionSettings
 from fimble.engine.base import Engine, ModelInfo
 from fimble.engine.client import EngineEvent
-from fimble.errors import EngineUnavailable, FimbleError
+from fimble.errors import EngineEnded, EngineUnavailable, FimbleError
 from fimble.lsp.messages import Messages
 from fimble.lsp.progress import LoadProgress
 from fimble.lsp.roles import ModelChoice, Roles
@@ -127,8 +127,11 @@ class EngineHost:
     def failed(self, error: FimbleError) -> None:
         """Shows a failure of the engine: a message, once, and the status line."""
         self.works = False
-        # That the engine died is told already; what it means for a request is no news.
-        if not (self._death_told and isinstance(error, EngineUnavailable)):
+        # That the engine died is told already; what it means for a request is no news. Nor is
+        # that somebody ended it: what was asked says so, and what keeps the next one from
+        # starting is told then.
+        told = self._death_told and isinstance(error, EngineUnavailable)
+        if not (told or isinstance(error, EngineEnded)):
             self._messages.error(error)
         self._status.engine("error", str(error))
         self._progress.end()
@@ -138,7 +141,8 @@ class EngineHost:
         if self.roles.same:
             self.failed(error)
             return
-        self._messages.error(error)
+        if not isinstance(error, EngineEnded):
+            self._messages.error(error)
         self._progress.end()
 
     def chat_worked(self, model: str, provider: str) -> None:
