@@ -31,8 +31,8 @@ __all__ = ["StandInServer"]
 class StandInServer:
     """``answer`` is what it says to everything. ``statuses`` come first, one a streamed request:
     200 answers, 0 drops the connection, -1 breaks off in the middle, others refuse.
-    ``asked`` has the body of every POST, ``keys`` the Authorization of every request. It speaks
-    TLS with the ``certificate`` of that name.
+    ``asked`` has the body of every POST, ``keys`` the Authorization of every request, ``ports`` the
+    client's port of each. It speaks TLS with the ``certificate`` of that name.
     """
 
     answer: str = "a + b"
@@ -49,6 +49,7 @@ class StandInServer:
     certificate: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    ports: list[int] = field(default_factory=list)
     gone: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> StandInServer:
@@ -121,6 +122,8 @@ class StandInServer:
     def _refusal(self, request: Request) -> Response | None:
         given = request.headers.get("authorization", "")
         self.keys.append(given)
+        assert request.client is not None
+        self.ports.append(request.client.port)
         if self.key and given != f"Bearer {self.key}":
             return JSONResponse({"error": {"message": "who are you?"}}, 401)
         return None

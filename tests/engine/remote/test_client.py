@@ -74,6 +74,15 @@ async def test_an_answer_and_what_was_asked() -> None:
     }  # fmt: skip
 
 
+async def test_the_next_request_takes_the_connection_of_an_answer_that_came_to_its_end() -> None:
+    with StandInServer() as server:
+        engine = at(server)
+        for request in (TYPED, ASKED, TYPED):
+            assert [chunk.text async for chunk in engine.complete(request)]
+        await engine.aclose()
+    assert len(server.streamed) == 3 and len(set(server.ports[-3:])) == 1
+
+
 @pytest.mark.parametrize(
     ("server", "form"),
     [

@@ -43,6 +43,7 @@ from fimble.engine.remote.reading import (
     json_of,
     lines_of,
     pieces_of,
+    read_to_end,
     within,
 )
 from fimble.engine.remote.retry import attempts_for, is_passing, pause_before
@@ -185,8 +186,10 @@ class RemoteEngine(Engine):
             async with aclosing(response):
                 if response.status_code != 200:
                     await self._refused(response)
-                async for line in lines_of(response, patience):
+                lines = lines_of(response, patience)
+                async for line in lines:
                     if line == _END:
+                        await read_to_end(lines)
                         break
                     chunks = _chunks(line, self.endpoint, request)
                     allowance.take(chunks)

@@ -7,6 +7,7 @@ that we know are taken, where they have the type and the range that they must ha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 from collections.abc import AsyncGenerator, Awaitable
@@ -19,7 +20,16 @@ from fimble.engine.remote.problems import in_short
 from fimble.engine.wire import chunks_from_json
 from fimble.errors import GenerationFailed
 
-__all__ = ["UNCOMPRESSED", "Allowance", "body_of", "json_of", "lines_of", "pieces_of", "within"]
+__all__ = [
+    "UNCOMPRESSED",
+    "Allowance",
+    "body_of",
+    "json_of",
+    "lines_of",
+    "pieces_of",
+    "read_to_end",
+    "within",
+]
 
 #: A few bytes could become gigabytes.
 UNCOMPRESSED = {"Accept-Encoding": "identity"}
@@ -30,6 +40,9 @@ _MOST_TOKENS = 1_000_000_000
 #: Lines and characters for each token that was asked for, and so many more.
 _LINES, _MORE_LINES = 4, 1000
 _CHARACTERS, _MORE_CHARACTERS = 200, 100_000
+
+#: The longest wait for the end of a stream whose last event has come.
+_END_SECONDS = 0.05
 
 _T = TypeVar("_T")
 
@@ -89,6 +102,19 @@ async def lines_of(response: httpx.Response, seconds: float) -> AsyncGenerator[s
         _check_length(rest)
     if rest:
         yield rest.decode("utf-8", "replace").rstrip("\r")
+
+
+async def read_to_end(lines: AsyncGenerator[str, None]) -> None:
+    """Reads what is behind the last event, nothing as a rule: only a connection whose answer was
+    read to its end is used again. One that stays open is not waited for.
+    """
+
+    async def read() -> None:
+        async for _ in lines:
+            pass
+
+    with contextlib.suppress(httpx.TransportError, GenerationFailed):
+        await within(_END_SECONDS, read())
 
 
 def _check_length(line: bytes) -> None:
