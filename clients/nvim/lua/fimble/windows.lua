@@ -25,7 +25,11 @@ function M.open(name, filetype, split)
   vim.bo[buf].bufhidden = "hide"
   vim.bo[buf].swapfile = false
   if vim.bo[buf].filetype ~= filetype then
-    vim.bo[buf].filetype = filetype
+    -- Its own scripts may fail, as 0.12's for Markdown where a distribution leaves out the parser;
+    -- the text is to be seen all the same.
+    vim.api.nvim_buf_call(buf, function()
+      vim.cmd("silent! setlocal filetype=" .. filetype)
+    end)
   end
   return buf, win
 end
