@@ -13,11 +13,23 @@ from fimble.engine.launcher import find_running
 from fimble.models.store import Package
 from tests.clients.nvim.conftest import KEYS, Bench
 from tests.clients.nvim.test_chat import said
+from tests.support.neovim import Neovim
 from tests.support.real_model import home_with_package
 
 pytestmark = pytest.mark.model
 
 CODE = "def add(left, right):\n    \n"
+
+
+def accept(editor: Neovim) -> None:
+    """Takes the suggestion for line 2, and leaves insert mode once it is there."""
+    editor.command("2")
+    editor.keys("A")
+    editor.sees("return")
+    editor.keys("<Tab>")
+    editor.until(lambda: "return" in editor.lines[1])
+    editor.keys("<Esc>")
+    editor.until(lambda: editor.mode == "n")
 
 
 def test_a_suggestion_an_explanation_and_a_second_window(
@@ -32,12 +44,7 @@ def test_a_suggestion_an_explanation_and_a_second_window(
             bench.write(name, CODE)
             editor = bench.editor(name, setup=KEYS, cmd=program, home=home)
             engines.append(find_running())
-            editor.command("2")
-            editor.keys("A")
-            editor.sees("return")
-            editor.keys("<Tab>")
-            editor.keys("<Esc>")
-            editor.until(lambda: editor.mode == "n")  # noqa: B023 - waited for here
+            accept(editor)
             editor.command("write")
             (function,) = ast.parse(bench.saved(name)).body
             assert isinstance(function, ast.FunctionDef)
