@@ -24,6 +24,7 @@ from fimble.engine.crash import crash_cause
 from fimble.engine.launcher import log_path
 from fimble.engine.protocol import CompletionRequest
 from fimble.errors import EngineUnavailable
+from tests.engine.test_faults import text_of, until_it_computes_a_prompt
 from tests.support.slow import make_slow_package
 from tests.support.waiting import eventually
 
@@ -64,21 +65,6 @@ async def engine(slow: Path, events: list[EngineEvent], home: Path) -> AsyncIter
     await asyncio.to_thread(control.stop)
 
 
-async def text_of(engine: LocalEngine, request: CompletionRequest) -> str:
-    return "".join([chunk.text async for chunk in engine.complete(request)])
-
-
-async def at_work() -> None:
-    """Waits until it computes a prompt."""
-
-    def tokens() -> int:
-        status = control.status()
-        return 0 if status is None else max((slot["tokens"] for slot in status.slots), default=0)
-
-    while await asyncio.to_thread(tokens) == 0:
-        await asyncio.sleep(0.01)
-
-
 @pytest.mark.parametrize("name", CRASHES)
 async def test_a_crash_is_told_with_its_cause_and_holds_nothing_of_the_prompt(
     name: str, engine: LocalEngine, events: list[EngineEvent], home: Path
@@ -87,7 +73,7 @@ async def test_a_crash_is_told_with_its_cause_and_holds_nothing_of_the_prompt(
     prompt = f"api_key = '{PLANTED}'\n" * 100
     request = CompletionRequest(prompt, max_tokens=4000, document=f"file:///{PLANTED}.py")
     asking = asyncio.create_task(text_of(engine, request))
-    await at_work()
+    await until_it_computes_a_prompt()
     address = read_address()
     assert address is not None
     os.kill(address.pid, getattr(signal, name))

@@ -19,6 +19,7 @@ __all__ = [
     "EngineAddress",
     "address_path",
     "files_unusable",
+    "is_served",
     "launch_lock_path",
     "life_lock_path",
     "read_address",
@@ -101,6 +102,16 @@ def read_address() -> EngineAddress | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def is_served(address: EngineAddress) -> bool:
+    """Whether the process that the file names lives, is the same one, and has the port.
+
+    After a restart of the machine another program may have its id, and have started as long
+    after the system as the engine had.
+    """
+    alive = system.is_alive(address.pid, address.started_at)
+    return alive and system.listens_on(address.pid, address.port)
 
 
 def remove_address(pid: int) -> None:

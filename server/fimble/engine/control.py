@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from fimble import system
-from fimble.engine.address import EngineAddress, read_address, remove_address
+from fimble.engine.address import EngineAddress, is_served, read_address, remove_address
 from fimble.engine.launcher import find_running, loopback_client, start_engine
 from fimble.engine.options import EngineOptions
 from fimble.engine.protocol import PROTOCOL_VERSION
@@ -74,11 +74,7 @@ def status() -> EngineStatus | None:
 def stop() -> bool:
     """Ends the running engine; False if there was none."""
     address = read_address()
-    if address is None or not system.is_alive(address.pid, address.started_at):
-        return False
-    if not system.listens_on(address.pid, address.port):
-        # After a restart of the machine another program may have its id, and have started as
-        # long after the system as the engine had.
+    if address is None or not is_served(address):
         return False
     system.stop_process(address.pid)
     # Where a process cannot clean up behind itself (Windows terminates it at once).

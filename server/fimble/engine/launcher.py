@@ -24,6 +24,7 @@ from fimble.engine.address import (
     FAILURE_MARK,
     EngineAddress,
     files_unusable,
+    is_served,
     launch_lock_path,
     read_address,
     work_dir,
@@ -139,7 +140,7 @@ def find_running() -> EngineAddress | None:
     over by another server, which gets to see nothing of ours, all count as no engine.
     """
     address = read_address()
-    if address is None or not system.is_alive(address.pid, address.started_at):
+    if address is None or not is_served(address):
         return None
     return address if _probe(address) != "stranger" else None
 
@@ -151,8 +152,6 @@ def loopback_client(timeout: float) -> httpx.Client:
 
 
 def _probe(address: EngineAddress) -> Literal["ours", "busy", "stranger"]:
-    if not system.listens_on(address.pid, address.port):
-        return "stranger"
     try:
         with loopback_client(2.0) as client:
             response = client.get(

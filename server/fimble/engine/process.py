@@ -25,6 +25,7 @@ from fimble.engine.address import (
     FAILURE_MARK,
     EngineAddress,
     files_unusable,
+    is_served,
     life_lock_path,
     read_address,
     remove_address,
@@ -72,7 +73,7 @@ def main(arguments: list[str]) -> int:
         for sentence in clean_environment(started_in=options.started_in):
             _log.warning("%s", sentence)
         running = read_address()
-        if running is not None and _is_engine(running):
+        if running is not None and is_served(running):
             raise TimeoutError
         # An engine that is ending has taken its address away and lets go in a moment.
         with system.exclusive_lock(life_lock_path(), timeout=15.0):
@@ -91,12 +92,6 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         return _report(files_unusable(error))
     return 0
-
-
-def _is_engine(address: EngineAddress) -> bool:
-    """Whether what the runtime file says can be true."""
-    alive = system.is_alive(address.pid, address.started_at)
-    return alive and system.listens_on(address.pid, address.port)
 
 
 def _report(error: FimbleError) -> int:
@@ -202,7 +197,7 @@ def _is_lost(own: EngineAddress) -> bool:
         return True
     if found.pid == own.pid:
         return (found.port, found.secret) != (own.port, own.secret)
-    return not _is_engine(found)
+    return not is_served(found)
 
 
 async def _watch_idle(options: EngineOptions, scheduler: Scheduler, server: uvicorn.Server) -> None:

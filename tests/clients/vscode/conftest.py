@@ -128,14 +128,16 @@ def server(_server: Server) -> Server:
     return _server
 
 
-def write_program(program: Path, arguments: Sequence[str], *, first: Path | None = None) -> None:
-    """A program that runs this Python with ``arguments`` and what the program is given.
+def write_program(
+    program: Path, arguments: Sequence[str], *, first: Path | None = None, **env: str
+) -> None:
+    """A program that runs this Python with ``arguments`` and what the program is given, in ``env``.
 
     What there is to import in the folder ``first`` goes before this Python's own packages.
     """
     own = [str(ROOT), *(path for path in sys.path if path)]
     paths = os.pathsep.join([*([str(first)] * (first is not None)), *own])
-    exported = {"PYTHONPATH": paths}
+    exported = {"PYTHONPATH": paths, **env}
     lines = [f"export {name}={shlex.quote(value)}" for name, value in exported.items()]
     command = shlex.join([sys.executable, *arguments])
     program.write_text(

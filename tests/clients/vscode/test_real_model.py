@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import shlex
 from pathlib import Path
 
 import psutil
@@ -13,6 +12,7 @@ from fimble.engine import control
 from fimble.engine.launcher import find_running
 from fimble.models.store import Package
 from tests.clients.vscode.conftest import write_program
+from tests.clients.vscode.test_suggestions import CODE, type_on
 from tests.support.real_model import home_with_package
 
 pytest.importorskip("playwright", reason="needs the extra e2e: pip install '.[e2e]'")
@@ -21,21 +21,15 @@ from tests.support.workbench import Browser, Workbench, until
 
 pytestmark = [pytest.mark.editor, pytest.mark.model]
 
-CODE = "def add(first, second):\n    return f"
-
 
 def suggested(window: Workbench, file: Path) -> str:
     """What the file has behind the code, once a suggestion was accepted and saved."""
-    file.write_text(CODE.removesuffix("f"), encoding="utf-8")
-    window.open_file(file.name)
-    window.keys.press("Control+End")
-    window.type("f")
-    window.ghost_text.wait_for()
+    type_on(window, file)
     window.keys.press("Tab")
 
     def is_saved() -> bool:
         window.save()
-        return len(file.read_text(encoding="utf-8")) > len(CODE)
+        return len(file.read_text(encoding="utf-8")) > len(f"{CODE}f")
 
     until(is_saved, "a suggestion in the saved file")
     return file.read_text(encoding="utf-8")
@@ -50,10 +44,7 @@ def test_two_windows_are_answered_by_one_engine(
 ) -> None:
     home = home_with_package(tmp_path / "home", Package(real_package.name, real_package))
     program = tmp_path / "fimble"
-    write_program(program, ["-m", "fimble"])
-    lines = program.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines.insert(1, f"export FIMBLE_HOME={shlex.quote(str(home))}\n")
-    program.write_text("".join(lines), encoding="utf-8")
+    write_program(program, ["-m", "fimble"], FIMBLE_HOME=str(home))
     code_server.use_machine_settings({"fimble.client.serverPath": str(program)})
     monkeypatch.setenv("FIMBLE_HOME", str(home))
     folders = [tmp_path / "one", tmp_path / "two"]
